@@ -1,0 +1,43 @@
+# Kalends: `make` prints this help.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+KALENDS := $(BIN)/python -m service
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check format lock clean
+
+help: ## print this help
+	@echo "Kalends, a calendar-events service"
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## make .venv/ with the locked dependencies
+
+$(STAMP): requirements-dev.txt pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+run: install ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds a season of events)
+	@$(KALENDS) serve $(if $(DEMO),--demo)
+
+test: install ## run all tests against a real mongod
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: install ## format, lint, strict types, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(MAKE) --no-print-directory test
+
+format: install ## rewrite the code in the house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: install ## renew the locked dependencies
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file requirements.txt pyproject.toml
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe --extra embedded --extra dev --output-file requirements-dev.txt pyproject.toml
+
+clean: ## remove .venv/ and caches; data is kept
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -1,0 +1,165 @@
+"""Settings: read from KALENDS_* variables and flags, checked before anything starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+PREFIX = "KALENDS_"
+
+
+class SettingError(Exception):
+    """A setting that cannot be used: one line that names it and says what would be right."""
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,10}", text) or not low <= int(text) <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def decimal(low: float, high: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or not low <= float(text) <= high:
+            raise ValueError(f"a number from {low:g} to {high:g}")
+        return float(text)
+
+    return read
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError("one of " + ", ".join(words))
+        return text.lower()
+
+    return read
+
+
+def word(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError("a text that is not empty")
+    return text.strip()
+
+
+def database_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,38}", text):
+        raise ValueError("1 to 38 letters, digits, '-' or '_'")
+    return text
+
+
+def mount_path(text: str) -> str:
+    if text.strip("/") and not re.fullmatch(r"/?[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*/?", text):
+        raise ValueError("a path such as /wp-json")
+    return "/" + text.strip("/") if text.strip("/") else ""
+
+
+def mount_paths(text: str) -> tuple[str, ...]:
+    return tuple(path for path in map(mount_path, text.split(",")) if path)
+
+
+def web_address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("an address such as https://events.example.org")
+    return text.rstrip("/")
+
+
+def mongodb_uri(text: str) -> str:
+    if not text.startswith(("mongodb://", "mongodb+srv://")):
+        raise ValueError("an address such as mongodb://host:27017/?replicaSet=rs0")
+    return text
+
+
+def directory(text: str) -> Path:
+    return Path(word(text)).expanduser()
+
+
+def setting(default: Any, read: Callable[[str], Any], help: str, *, flag: bool = False) -> Any:
+    return field(default=default, metadata={"read": read, "help": help, "flag": flag})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything an operator can choose; the defaults serve one developer on one machine."""
+
+    host: str = setting("127.0.0.1", word, "address to listen on", flag=True)
+    port: int = setting(8080, whole(0, 65535), "port to listen on (0: any free one)", flag=True)
+    base_url: str = setting("", web_address, "public address that links start with", flag=True)
+    api_root: str = setting("", mount_path, "path below the base URL that the API sits under", flag=True)
+    aliases: tuple[str, ...] = setting((), mount_paths, "more paths that serve the API, separated by commas")
+    mongodb_uri: str = setting("", mongodb_uri, "MongoDB to use (none: an embedded one)", flag=True)
+    database: str = setting("kalends", database_name, "name of the database", flag=True)
+    data_dir: Path = setting(Path(".kalends"), directory, "directory of the embedded MongoDB", flag=True)
+    timezone: str = setting("UTC", word, "time zone of the site", flag=True)
+    auth: str = setting("", one_of("open", "token"), "open: all may write; token: writes need one", flag=True)
+    workers: int = setting(1, whole(1, 64), "number of processes that serve", flag=True)
+    max_per_page: int = setting(100, whole(1, 1000), "largest page a list may be asked for")
+    max_body: int = setting(1_048_576, whole(1024, 15_000_000), "largest request body in bytes")
+    request_seconds: int = setting(30, whole(1, 600), "time after which a request is given up")
+    geoloc_radius: float = setting(40.234, decimal(0.001, 20038), "default radius of a place filter in km")
+    currency_symbol: str = setting("$", word, "currency of a cost that names none")
+    currency_code: str = setting("USD", word, "its ISO code")
+    currency_position: str = setting("prefix", one_of("prefix", "suffix"), "where its symbol stands")
+    log_level: str = setting(
+        "info", one_of("debug", "info", "warning", "error"), "how much is logged", flag=True
+    )
+
+    @property
+    def access(self) -> str:
+        return self.auth or "open"
+
+    @property
+    def address(self) -> str:
+        """The base URL; by default the address listened on."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.base_url or f"http://{host}:{self.port}"
+
+    @property
+    def namespace(self) -> str:
+        return f"{self.api_root}/calendar/events/v1"
+
+    def is_local(self) -> bool:
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+FLAGS = {one.name: one for one in fields(Settings) if one.metadata["flag"]}
+
+
+def read_settings(environment: Mapping[str, str], flags: Mapping[str, str | None]) -> Settings:
+    """Flags win over variables, variables over defaults; an unknown KALENDS_ name is an error."""
+    known = {PREFIX + one.name.upper(): one for one in fields(Settings)}
+    for name in environment:
+        if name.startswith(PREFIX) and name not in known:
+            raise SettingError(f"{name} is not a setting; known are {', '.join(sorted(known))}")
+    settings = Settings(**{one.name: _read(one, name, environment, flags) for name, one in known.items()})
+    if not settings.is_local() and not settings.auth:
+        raise SettingError(
+            f"{PREFIX}HOST {settings.host!r} is reachable by others: set {PREFIX}AUTH=token, "
+            f"or {PREFIX}AUTH=open to let everybody write"
+        )
+    return settings
+
+
+def _read(one: Field[Any], name: str, environment: Mapping[str, str], flags: Mapping[str, str | None]) -> Any:
+    given = flags.get(one.name)
+    text = given if given is not None else environment.get(name, "")
+    if not text and given is None:
+        assert one.default is not MISSING
+        return one.default
+    try:
+        return one.metadata["read"](text)
+    except ValueError as error:
+        shown = re.sub(r"(://)[^@/]*@", r"\1…@", text)
+        raise SettingError(f"{name} must be {error}, not {shown!r}") from None

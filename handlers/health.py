@@ -1,0 +1,19 @@
+"""Health: whether the process lives, and whether it can serve."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from handlers.answers import json_answer
+from handlers.ports import Store
+
+
+def routes(store: Store) -> list[web.RouteDef]:
+    async def live(request: web.Request) -> web.Response:
+        return json_answer({"status": "live"})
+
+    async def ready(request: web.Request) -> web.Response:
+        is_ready = await store.is_alive()
+        return json_answer({"status": "ready" if is_ready else "waiting"}, 200 if is_ready else 503)
+
+    return [web.get("/health/live", live), web.get("/health/ready", ready)]

@@ -1,0 +1,78 @@
+"""The namespace index: every route with its methods and arguments, read off the route table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+from marshmallow import fields, missing
+from marshmallow.fields import Field
+
+from handlers.answers import json_answer
+from handlers.records import Operation
+from schemas.fields import Words
+from schemas.kind import Document, Input
+from schemas.language import Text, translate
+from schemas.post import about
+from schemas.site import Site
+
+TYPES: tuple[tuple[type[Field[Any]], str], ...] = (
+    (fields.Integer, "integer"),
+    (fields.Float, "number"),
+    (fields.Boolean, "boolean"),
+    (fields.List, "array"),
+    (fields.String, "string"),
+)
+
+
+class IndexInput(Input):
+    """Parameters of the index; both only tell what is answered anyway."""
+
+    namespace = Words(metadata=about(Text("namespace of the routes"), default="calendar/events/v1"))
+    context = Words(load_default="view", metadata=about(Text("scope of the answer")))
+
+
+def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
+    async def index(request: web.Request) -> web.Response:
+        return json_answer(described(site, [own, *table], request["language"]))
+
+    own = Operation(("GET",), "/", index, Text("List the routes"), query=IndexInput)
+    return [own]
+
+
+def described(site: Site, table: Sequence[Operation], language: str) -> Document:
+    namespace = site.namespace.strip("/")
+    routes: dict[str, Document] = {}
+    for operation in table:
+        pattern = site.namespace + re.sub(r"\{(\w+):([^{}]+)\}", r"(?P<\1>\2)", operation.path).rstrip("/")
+        route = routes.setdefault(pattern, {"namespace": namespace, "methods": [], "endpoints": []})
+        route["methods"] += operation.methods
+        route["endpoints"].append({"methods": operation.methods, "args": arguments(operation, language)})
+        if "{" not in operation.path:
+            route["_links"] = {"self": [{"href": site.base_url + pattern}]}
+    return {"namespace": namespace, "routes": routes, "_links": {"up": [{"href": site.base_url + "/"}]}}
+
+
+def arguments(operation: Operation, language: str) -> Document:
+    """Every argument of an operation: those in the path, then those of its schemas."""
+    found: Document = {
+        name: {"required": True, "type": "integer" if name == "id" else "string"}
+        for name in re.findall(r"\{(\w+):", operation.path)
+    }
+    for schema in (operation.query, operation.body):
+        for name, field in (schema().fields if schema else {}).items():
+            found.setdefault(name, argument(field, operation.partial, language))
+    return found
+
+
+def argument(field: Field[Any], partial: bool, language: str) -> Document:
+    entry: Document = {"required": field.required and not partial}
+    entry |= {"type": word for base, word in reversed(TYPES) if isinstance(field, base)}
+    default = field.load_default if field.load_default is not missing else field.metadata.get("default")
+    if default is not None:
+        entry["default"] = default
+    if "enum" in field.metadata:
+        entry["enum"] = field.metadata["enum"]
+    return entry | {"description": translate(field.metadata.get("description", ""), language)}

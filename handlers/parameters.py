@@ -1,0 +1,100 @@
+"""Query strings and bodies as plain values, in all the spellings that clients use."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+from aiohttp import web
+
+from schemas.errors import InvalidFields, InvalidJson, TooLarge, UnsupportedType
+from schemas.fields import Many
+from schemas.kind import Input
+from schemas.language import Text
+
+NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
+DEEPEST = 4
+READING_SECONDS = 10
+
+
+def query_pairs(request: web.Request) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(
+            request.rel_url.raw_query_string, keep_blank_values=True, errors="strict", max_num_fields=1000
+        )
+    except (UnicodeDecodeError, ValueError):
+        raise InvalidFields({"query": Text("Must be percent-encoded UTF-8.")}) from None
+
+
+def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
+    """The parameters of a query string; an empty one counts as not sent."""
+    lists = {name for name, field in schema().fields.items() if isinstance(field, Many)}
+    values: dict[str, Any] = {}
+    for name, value in query_pairs(request):
+        base, _, bracket = name.partition("[")
+        if bracket or (base in lists and base in values):
+            before = values.get(base, [])
+            values[base] = [*(before if isinstance(before, list) else [before]), value]
+        elif value != "":
+            values[base] = value
+    return values
+
+
+async def body_values(request: web.Request) -> dict[str, Any]:
+    """The fields of a body: a JSON object or a form."""
+    try:
+        async with asyncio.timeout(READING_SECONDS):
+            body = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise TooLarge from None
+    if not body:
+        return {}
+    type = request.content_type if "Content-Type" in request.headers else "application/json"
+    if type == "application/json":
+        return _json(body)
+    if type == "application/x-www-form-urlencoded":
+        return _form(body)
+    raise UnsupportedType
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        values = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidJson(Text("The body is not JSON: {reason}.", reason=str(error))) from None
+    if not isinstance(values, dict):
+        raise InvalidJson
+    return values
+
+
+def _form(body: bytes) -> dict[str, Any]:
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000)
+    except (UnicodeDecodeError, ValueError):
+        raise InvalidJson(Text("The form must be percent-encoded UTF-8.")) from None
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if match := NAME.fullmatch(name):
+            _place(values, [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])][:DEEPEST], value)
+    return {name: _as_list(value) for name, value in values.items()}
+
+
+def _place(values: dict[str, Any], keys: list[str], value: str) -> None:
+    """Puts a value where its bracketed name says: `organizer[0][email]`, `tags[]`."""
+    for key, following in zip(keys, keys[1:], strict=False):
+        inner = values.setdefault(key or str(len(values)), {})
+        if not isinstance(inner, dict):
+            inner = values[key] = {}
+        values = inner
+    values[keys[-1] or str(len(values))] = value
+
+
+def _as_list(value: Any) -> Any:
+    """Mappings whose keys are all numbers are lists."""
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _as_list(one) for key, one in value.items()}
+    return list(inner.values()) if inner and all(key.isdigit() for key in inner) else inner

@@ -1,0 +1,44 @@
+"""What handlers need from the store; the service gives it to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from schemas.caller import Caller
+from schemas.kind import Document, Kind
+from schemas.site import Site
+
+Ref = int | str
+
+
+class Page(Protocol):
+    """One page of a list, and how long the list is."""
+
+    @property
+    def records(self) -> list[Document]: ...
+    @property
+    def total(self) -> int: ...
+
+
+class Store(Protocol):
+    """Records of all kinds."""
+
+    site: Site
+
+    async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page: ...
+    async def create(self, kind: Kind, data: Document, caller: Caller) -> Document: ...
+    async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document: ...
+    async def update(
+        self,
+        kind: Kind,
+        ref: Ref,
+        data: Document,
+        caller: Caller,
+        password: str | None,
+        versions: frozenset[int] | None,
+    ) -> Document: ...
+    async def delete(
+        self, kind: Kind, ref: Ref, caller: Caller, password: str | None, versions: frozenset[int] | None
+    ) -> Document: ...
+    async def is_alive(self) -> bool: ...

@@ -1,0 +1,13 @@
+"""The vocabulary of the service: pure, without input or output."""
+
+from schemas.category import CATEGORY
+from schemas.event import EVENT
+from schemas.kind import Kind
+from schemas.organizer import ORGANIZER
+from schemas.tag import TAG
+from schemas.venue import VENUE
+
+KINDS: tuple[Kind, ...] = (EVENT, VENUE, ORGANIZER, CATEGORY, TAG)
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+__all__ = ["BY_NAME", "CATEGORY", "EVENT", "KINDS", "ORGANIZER", "TAG", "VENUE", "Kind"]

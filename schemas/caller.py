@@ -1,0 +1,66 @@
+"""Who is asking, and what that lets them see and do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Role(StrEnum):
+    VIEWER = "viewer"
+    CONTRIBUTOR = "contributor"
+    AUTHOR = "author"
+    EDITOR = "editor"
+    ADMIN = "admin"
+
+
+WRITERS = {Role.CONTRIBUTOR, Role.AUTHOR, Role.EDITOR, Role.ADMIN}
+EDITORS = {Role.EDITOR, Role.ADMIN}
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A caller with a role, or without one: the public."""
+
+    id: int = 0
+    role: Role | None = None
+    unlocks: bool = False
+    """Reads and writes protected events without their password."""
+
+    @property
+    def sees_all(self) -> bool:
+        return self.role in EDITORS or self.role is Role.VIEWER
+
+    @property
+    def writes(self) -> bool:
+        return self.role in WRITERS
+
+    @property
+    def writes_all(self) -> bool:
+        return self.role in EDITORS
+
+    @property
+    def publishes(self) -> bool:
+        return self.writes and self.role is not Role.CONTRIBUTOR
+
+    @property
+    def own(self) -> int | None:
+        """The author whose unpublished records this caller sees and writes beside the public ones."""
+        return self.id if self.writes and not self.writes_all else None
+
+    def sees(self, record: Mapping[str, Any]) -> bool:
+        return bool(
+            record.get("status", "publish") == "publish"
+            or self.sees_all
+            or (self.own is not None and record.get("author") == self.own)
+        )
+
+    def may_write(self, record: Mapping[str, Any]) -> bool:
+        return self.writes_all or (self.writes and record.get("author", self.id) == self.id)
+
+
+PUBLIC = Caller()
+EVERYBODY = Caller(role=Role.ADMIN)
+"""Every caller in open mode: may do all, but a protected event still asks for its password."""

@@ -1,0 +1,38 @@
+"""Event categories: terms that may be nested."""
+
+from __future__ import annotations
+
+from schemas.fields import Whole
+from schemas.kind import Kind
+from schemas.language import Text
+from schemas.post import about
+from schemas.term import TermInput, TermListInput, TermShape, represent, settle
+
+
+class CategoryInput(TermInput):
+    """Body of a category."""
+
+    parent = Whole(metadata=about(Text("parent category ID, 0 for none")))
+
+
+class CategoryListInput(TermListInput):
+    """Parameters of the category list."""
+
+    parent = Whole(metadata=about(Text("only children of this category ID; 0: only top-level ones")))
+
+
+CATEGORY = Kind(
+    name="category",
+    plural="categories",
+    title="name",
+    ids="term",
+    schema=CategoryInput,
+    query=CategoryListInput,
+    shape=TermShape,
+    settle=settle,
+    represent=represent,
+    page="events/category",
+    searched=("name", "slug"),
+    copied=("name", "description", "parent"),
+    sample={"name": "Concerts", "description": "Live music of every kind"},
+)

@@ -1,0 +1,132 @@
+"""Dates as people and programs send them, and as the interface shows them."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import cast
+
+from schemas.language import Text
+from schemas.zones import Zone
+
+LONGEST = 64
+EPOCH = datetime(1970, 1, 1)
+CALENDAR = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)"
+    r"(?P<time>[ T](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?"
+    r"(?P<offset>Z|(?P<sign>[+-])(?P<hours>[01]\d|2[0-3])(?::?(?P<minutes>[0-5]\d))?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+TIMESTAMP = re.compile(r"@?(-?\d{9,})", re.ASCII)
+SHIFT = r" *([+-]) *(\d{1,9}) *(second|minute|hour|day|week|month|year)s?"
+WORDS = re.compile(
+    rf"(?P<word>now|today|tomorrow|yesterday)?(?P<shifts>(?:{SHIFT})*)", re.ASCII | re.IGNORECASE
+)
+DAY_WORDS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+CLOCK_UNITS = ("second", "minute", "hour")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time as given: either on a wall clock whose zone is still open, or an instant in UTC."""
+
+    wall: datetime | None = None
+    instant: datetime | None = None
+    is_day: bool = False
+
+    def utc(self, zone: Zone) -> datetime:
+        """The instant in UTC, with a wall clock read in the zone."""
+        return cast(datetime, self.instant) if self.wall is None else zone.to_utc(self.wall)
+
+    def in_zone(self, zone: Zone) -> datetime:
+        """What a clock in the zone shows."""
+        return zone.to_wall(self.utc(zone))
+
+
+def parse_moment(value: object, now: datetime, zone: Zone) -> Moment:
+    """The moment meant; `now` is in UTC, and `zone` is where words such as `today` are said."""
+    try:
+        return _parse(value, now, zone)
+    except OverflowError:
+        raise ValueError(Text("The date must lie within the years 1 to 9999.")) from None
+
+
+def show(moment: datetime) -> str:
+    """`YYYY-MM-DD HH:MM:SS`."""
+    return moment.isoformat(sep=" ", timespec="seconds")
+
+
+def details(moment: datetime) -> dict[str, str]:
+    """The parts of a date, zero-padded."""
+    year, month, day, hour, minutes, seconds = re.split("[- :]", show(moment))
+    return {"year": year, "month": month, "day": day, "hour": hour, "minutes": minutes, "seconds": seconds}
+
+
+def _parse(value: object, now: datetime, zone: Zone) -> Moment:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Moment(instant=EPOCH + timedelta(seconds=value))
+    text = value if isinstance(value, str) and len(value) <= LONGEST else ""
+    if match := CALENDAR.fullmatch(text):
+        return _from_calendar(match)
+    if match := TIMESTAMP.fullmatch(text):
+        return Moment(instant=EPOCH + timedelta(seconds=int(match[1])))
+    if text and (match := WORDS.fullmatch(text)):
+        return _from_words(match, now, zone)
+    raise ValueError(
+        Text(
+            "Not a date. Send YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, an ISO 8601 time, a Unix timestamp, "
+            "or a word such as now, today or tomorrow, which may be shifted (today +7 days)."
+        )
+    )
+
+
+def _from_calendar(match: re.Match[str]) -> Moment:
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.group(1, 2, 3, 5, 6, 7))
+    try:
+        wall = datetime(year, month, day, hour, minute, second)
+    except ValueError:
+        raise ValueError(Text("There is no such date or time. Send one that is on the calendar.")) from None
+    if not match["offset"]:
+        return Moment(wall=wall, is_day=not match["time"])
+    offset = timedelta(hours=int(match["hours"] or 0), minutes=int(match["minutes"] or 0))
+    return Moment(instant=wall + offset if match["sign"] == "-" else wall - offset)
+
+
+def _from_words(match: re.Match[str], now: datetime, zone: Zone) -> Moment:
+    moment = Moment(instant=now)
+    if (days := DAY_WORDS.get((match["word"] or "now").lower())) is not None:
+        today = datetime.combine(zone.to_wall(now), time())
+        moment = Moment(wall=today + timedelta(days=days), is_day=True)
+    shift = _shift_instant if days is None else _shift_day
+    for sign, count, unit in re.findall(SHIFT, match["shifts"].lower()):
+        moment = shift(moment, int(sign + count), unit, zone)
+    return moment
+
+
+def _shift_instant(moment: Moment, count: int, unit: str, zone: Zone) -> Moment:
+    if unit in CLOCK_UNITS:
+        return Moment(instant=_shifted(moment.utc(zone), count, unit))
+    return Moment(wall=_shifted(moment.in_zone(zone), count, unit))
+
+
+def _shift_day(moment: Moment, count: int, unit: str, zone: Zone) -> Moment:
+    is_day = moment.is_day and unit not in CLOCK_UNITS
+    return Moment(wall=_shifted(cast(datetime, moment.wall), count, unit), is_day=is_day)
+
+
+def _shifted(start: datetime, count: int, unit: str) -> datetime:
+    if unit == "year":
+        return _shift_months(start, count * 12)
+    if unit == "month":
+        return _shift_months(start, count)
+    return start + timedelta(**{f"{unit}s": count})
+
+
+def _shift_months(start: datetime, count: int) -> datetime:
+    year, month = divmod(start.year * 12 + start.month - 1 + count, 12)
+    if not 1 <= year <= 9999:
+        raise OverflowError
+    last = calendar.monthrange(year, month + 1)[1]
+    return start.replace(year=year, month=month + 1, day=min(start.day, last))

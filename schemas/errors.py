@@ -1,0 +1,136 @@
+"""What can go wrong, in words of the domain; service/errors.py says which status and code each gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schemas.language import Text
+
+
+class Problem(Exception):
+    """Base of all refusals. `data` goes into the answer beside the message; `kind` into its code."""
+
+    message = Text("The request cannot be served.")
+
+    def __init__(self, message: Text | None = None, *, kind: str = "", **data: Any) -> None:
+        self.text = message or self.message
+        self.kind = kind
+        self.data = data
+        super().__init__(str(self.text))
+
+
+class InvalidJson(Problem):
+    """The body is not JSON, or not an object."""
+
+    message = Text("The body must be a JSON object.")
+
+
+class MissingFields(Problem):
+    """Required fields were not sent."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(Text("Missing: {names}.", names=", ".join(names)), params=list(names))
+
+
+class InvalidFields(Problem):
+    """Fields or parameters have values that cannot be used; all of them are named."""
+
+    def __init__(self, params: Mapping[str, str]) -> None:
+        super().__init__(Text("Not valid: {names}.", names=", ".join(sorted(params))), params=dict(params))
+
+
+class TermExists(Problem):
+    """A category or tag of this name is there already."""
+
+    message = Text("A term of this name exists already; send a slug of its own to create another.")
+
+
+class DuplicateTermSlug(Problem):
+    """A term is renamed to a slug that another one has."""
+
+    message = Text("Another term has this slug already.")
+
+
+class Unauthenticated(Problem):
+    """No credentials, or wrong ones."""
+
+    message = Text("This needs a valid token.")
+
+
+class Forbidden(Problem):
+    """The caller is known and may not do this."""
+
+    message = Text("Your role does not allow this.")
+
+
+class NotAccessible(Problem):
+    """The record is not public and the caller may not see it."""
+
+    message = Text("This record is not public.")
+
+
+class PasswordNeeded(Problem):
+    """The event's password is missing or wrong."""
+
+    message = Text("This event is protected: send its password.")
+
+
+class NotFound(Problem):
+    """No record has this id or slug."""
+
+    message = Text("There is no such record.")
+
+
+class NoRoute(Problem):
+    """No route has this path."""
+
+    message = Text("There is no such route.")
+
+
+class PageNotFound(Problem):
+    """The list ends before this page."""
+
+    message = Text("The list has no such page.")
+
+
+class MethodNotAllowed(Problem):
+    """The route exists, but not for this method."""
+
+    message = Text("This route does not take this method.")
+
+
+class Trashed(Problem):
+    """The record is in the trash."""
+
+    message = Text("This record is in the trash; an update with a status brings it back.")
+
+
+class PreconditionFailed(Problem):
+    """The record is not in the state the caller's If-Match names."""
+
+    message = Text("The record has changed since you read it.")
+
+
+class TooLarge(Problem):
+    """The body is larger than the service takes."""
+
+    message = Text("The body is too large.")
+
+
+class UnsupportedType(Problem):
+    """The body is neither JSON nor a form."""
+
+    message = Text("Send application/json or application/x-www-form-urlencoded.")
+
+
+class TooMany(Problem):
+    """The caller asks more often than allowed."""
+
+    message = Text("Too many requests; try again later.")
+
+
+class Unavailable(Problem):
+    """The database is out of reach or too slow."""
+
+    message = Text("The database cannot be reached now; try again.")

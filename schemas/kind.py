@@ -1,0 +1,121 @@
+"""A kind of record is data: what it is called, what it takes, how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from marshmallow import EXCLUDE, Schema, ValidationError
+from marshmallow.experimental.context import Context
+from marshmallow.fields import Field
+
+from schemas.caller import Caller
+from schemas.errors import InvalidFields, MissingFields
+from schemas.fields import SlugText, Whole
+from schemas.language import Text
+from schemas.site import Site
+
+Document = dict[str, Any]
+
+
+class Input(Schema):
+    """What a request may send. Optional fields can be cleared with null; unknown ones are ignored."""
+
+    class Meta:
+        unknown = EXCLUDE
+        ordered = True
+
+    def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
+        field_obj.allow_none = field_obj.allow_none or not field_obj.required
+        field_obj.error_messages["null"] = Text("Must not be empty.")
+
+
+class ListInput(Input):
+    """Parameters that every list takes."""
+
+    page = Whole(1, load_default=1, metadata={"description": Text("page of the list to return")})
+    per_page = Whole(1, load_default=12, metadata={"description": Text("records per page")})
+
+
+@dataclass(frozen=True)
+class View:
+    """Who a representation is made for, and on which site."""
+
+    site: Site
+    caller: Caller
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of record. Everything that differs between kinds is here; the paths are shared."""
+
+    name: str
+    plural: str
+    title: str
+    """The field that names a record."""
+    ids: str
+    """The id space: posts (events, venues, organizers) share one, terms the other."""
+    schema: type[Input]
+    query: type[ListInput]
+    shape: type[Schema]
+    """Documents the representation."""
+    settle: Callable[[Document, Document | None, Site], Document]
+    """(changes, stored record, site) -> the fields to store."""
+    represent: Callable[[Kind, Mapping[str, Any], View], Document]
+    page: str
+    """Path of a record's page below the base URL."""
+    searched: tuple[str, ...]
+    """Fields whose text `search` looks through."""
+    copied: tuple[str, ...]
+    """Fields that an event keeps of a record it links to; empty for a kind that nothing links to."""
+    sample: Mapping[str, Any]
+    """An example of a body that creates one."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Field -> name of the kind that it links to."""
+    json_ld: Callable[[Kind, Mapping[str, Any], View], Document] | None = None
+
+    @property
+    def is_post(self) -> bool:
+        return self.ids == "post"
+
+    @cached_property
+    def renaming(self) -> type[Input]:
+        """The schema of an update by slug: the path names the record, so a slug in the body renames it."""
+        members = {"slug": SlugText(metadata={"description": Text("new slug")})}
+        return type(f"{self.schema.__name__}BySlug", (self.schema,), members)
+
+    def rest_url(self, site: Site, id: int) -> str:
+        return f"{site.api}/{self.plural}/{id}"
+
+    def page_url(self, site: Site, slug: str) -> str:
+        return f"{site.base_url}/{self.page}/{slug}/"
+
+
+def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial: bool = False) -> Document:
+    """The values as the schema reads them, or one refusal that names every bad one."""
+    reader = schema(partial=partial)
+    missing = [n for n, f in reader.fields.items() if f.required and values.get(n) is None and not partial]
+    if missing:
+        raise MissingFields(missing)
+    try:
+        with Context(site):
+            return dict(reader.load(values))
+    except ValidationError as error:
+        assert isinstance(error.messages, dict)
+        raise InvalidFields({name: first(said) for name, said in error.messages.items()}) from None
+
+
+def first(said: Any) -> str:
+    """The first message in marshmallow's nest of lists and mappings."""
+    while not isinstance(said, str):
+        said = next(iter(said.values() if isinstance(said, dict) else said))
+    return said
+
+
+def texts(kind: Kind, document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """(field, text) of everything that `search` finds a record by."""
+    for name in kind.searched:
+        if isinstance(value := document.get(name), str):
+            yield name, value

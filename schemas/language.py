@@ -1,0 +1,63 @@
+"""Interface languages: English texts that can say themselves in another language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from babel.messages.pofile import read_po
+
+LANGUAGES = ("en", "de", "es", "fr")
+CATALOGUES = Path(__file__).parent / "locale"
+
+
+class Text(str):
+    """An English sentence that remembers its template, so that it can be translated when it is sent.
+
+    >>> Text("At most {limit} characters.", limit=5)
+    'At most 5 characters.'
+    """
+
+    template: str
+    values: Mapping[str, Any]
+
+    def __new__(cls, template: str, **values: Any) -> Text:
+        text = super().__new__(cls, template.format(**values) if values else template)
+        text.template, text.values = template, values
+        return text
+
+
+@cache
+def catalogue(language: str) -> Mapping[str, str]:
+    """The translations of one language; English is its own."""
+    if language == "en":
+        return {}
+    with (CATALOGUES / f"{language}.po").open("rb") as file:
+        return {str(m.id): str(m.string) for m in read_po(file) if m.id and m.string}
+
+
+def translate(text: str, language: str) -> str:
+    """The text in the language, or in English where it has no translation."""
+    if isinstance(text, Text) and text.values:
+        values = {k: translate(v, language) if isinstance(v, str) else v for k, v in text.values.items()}
+        return translate(text.template, language).format(**values)
+    return catalogue(language).get(str(text), str(text))
+
+
+def preferred(asked: str | None, accepted: str) -> str:
+    """The language to answer in: `?lang=` first, then the `Accept-Language` header by its weights."""
+    if asked and (language := asked.lower().split("-")[0]) in LANGUAGES:
+        return language
+    return next((name for name in _by_weight(accepted) if name in LANGUAGES), "en")
+
+
+def _by_weight(header: str) -> list[str]:
+    weighted = []
+    for part in header.lower().split(","):
+        name, _, parameters = part.strip().partition(";")
+        weight = parameters.strip().removeprefix("q=") or "1"
+        if weight.replace(".", "", 1).isdigit() and float(weight) > 0:
+            weighted.append((-float(weight), name.split("-")[0]))
+    return [name for _, name in sorted(weighted, key=lambda pair: pair[0])]

@@ -1,0 +1,64 @@
+"""Links from an event to other records, in every form a client may send them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import ValidationError, fields
+
+from schemas.errors import InvalidFields, MissingFields
+from schemas.fields import clean, limited, site, spread, whole
+from schemas.kind import Kind, load
+from schemas.language import Text
+
+MOST = 100
+
+
+class Links(fields.List):
+    """Records to link: IDs, objects with an id, and whatever else the kind of record allows."""
+
+    def __init__(self, kind: Kind, **options: Any) -> None:
+        super().__init__(fields.Integer(), **options)
+        self.kind = kind
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
+        found = [self.link(part) for part in spread(value) if part not in (0, "0")]
+        if len(found) > MOST:
+            raise ValidationError(Text("Must have at most {limit} entries.", limit=MOST))
+        return [link for index, link in enumerate(found) if link not in found[:index]]
+
+    def link(self, value: Any) -> Any:
+        if isinstance(value, Mapping) and value.get("id"):
+            value = value["id"]
+        if isinstance(value, int) or (isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value)):
+            return whole(value, 1)
+        return self.other(value)
+
+    def other(self, value: Any) -> Any:
+        raise NotImplementedError
+
+
+class TermLinks(Links):
+    """Categories or tags: IDs, slugs or names."""
+
+    def other(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValidationError(Text("Must be IDs, slugs or names."))
+        return limited(clean(value), 500)
+
+
+class PostLinks(Links):
+    """Venues or organizers: IDs, or the data of new ones."""
+
+    def other(self, value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise ValidationError(Text("Must be IDs, or objects with the data of new records."))
+        try:
+            return load(self.kind.schema, value, site())
+        except (MissingFields, InvalidFields) as problem:
+            names = ", ".join(sorted(problem.data["params"]))
+            raise ValidationError(
+                Text("The data of a new {kind} is not valid: {names}.", kind=self.kind.name, names=names)
+            ) from None

@@ -1,0 +1,70 @@
+"""Organizers: people or bodies that organize events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import fields
+
+from schemas.fields import MailAddress, Name, WebAddress, Words
+from schemas.kind import Document, Kind, View
+from schemas.language import Text
+from schemas.post import LinkedListInput, PostInput, PostShape, about, envelope, settle_post
+
+CONTACT = ("phone", "website", "email")
+
+
+class OrganizerInput(PostInput):
+    """Body of an organizer."""
+
+    organizer = Name(required=True, metadata=about(Text("organizer name")))
+    phone = Words(500, metadata=about(Text("phone number")))
+    website = WebAddress(metadata=about(Text("website URL")))
+    email = MailAddress(metadata=about(Text("e-mail address")))
+
+
+class OrganizerShape(PostShape):
+    """How an organizer is shown."""
+
+    organizer = fields.String()
+    phone = fields.String(allow_none=True)
+    website = fields.String(allow_none=True)
+    email = fields.String(allow_none=True)
+
+
+def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+    shown = envelope(kind, record, view)
+    return shown | {name: record.get(name) for name in ("organizer", "description", "slug", "image", *CONTACT)}
+
+
+def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+    """The organizer as schema.org's Organization."""
+    body = {
+        "@context": "https://schema.org",
+        "@type": "Organization",
+        "name": record["organizer"],
+        "url": record.get("website") or kind.page_url(view.site, record["slug"]),
+        "description": record.get("description"),
+        "telephone": record.get("phone"),
+        "email": record.get("email"),
+    }
+    return {name: value for name, value in body.items() if value}
+
+
+ORGANIZER = Kind(
+    name="organizer",
+    plural="organizers",
+    title="organizer",
+    ids="post",
+    schema=OrganizerInput,
+    query=LinkedListInput,
+    shape=OrganizerShape,
+    settle=settle_post,
+    represent=represent,
+    json_ld=json_ld,
+    page="organizer",
+    searched=("organizer", "description", *CONTACT),
+    copied=("organizer", "description", "image", *CONTACT),
+    sample={"organizer": "City Arts Council", "email": "hello@arts.example.org", "phone": "+1 555 0100"},
+)

@@ -1,0 +1,113 @@
+"""What events, venues and organizers have in common: author, status, publication date, envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from schemas.dates import show
+from schemas.errors import InvalidFields
+from schemas.fields import Choice, Flag, Many, Picture, Status, When, Whole, Words
+from schemas.kind import Document, Input, Kind, ListInput, View
+from schemas.language import Text
+from schemas.site import Site
+from schemas.zones import parse_zone
+
+
+def about(text: Text, **more: Any) -> dict[str, Any]:
+    """What a document says of a field."""
+    return {"description": text, **more}
+
+
+class PostInput(Input):
+    """Fields of every post."""
+
+    author = Whole(metadata=about(Text("author ID")))
+    date = When(metadata=about(Text("publication date in the site's time zone")))
+    date_utc = When(metadata=about(Text("publication date in UTC")))
+    description = Words(metadata=about(Text("description")))
+    status = Status(metadata=about(Text("post status; publish is what the public sees"), example="publish"))
+    image = Picture(metadata=about(Text("featured image, an ID or a URL")))
+
+
+class LinkedListInput(ListInput):
+    """Parameters of the venue and organizer lists."""
+
+    search = Words(200, metadata=about(Text("text in the name, description or other text fields")))
+    event = Whole(1, metadata=about(Text("only records linked from this event ID")))
+    has_events = Flag(metadata=about(Text("only records that have events, or only those that have none")))
+    only_with_upcoming = Flag(
+        load_default=False, metadata=about(Text("only records with events that have not ended"))
+    )
+    status = Many(Status(), metadata=about(Text("only records of these post statuses")))
+    orderby = Choice("date", "modified", "title", "id", metadata=about(Text("what to sort by")))
+    order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
+
+
+def settle_post(changes: Document, stored: Document | None, site: Site) -> Document:
+    """The fields to store for a post. Publication follows the date: a later one waits as `future`."""
+    settled = {name: value for name, value in changes.items() if name not in ("date", "date_utc")}
+    if settled.get("author", 0) is None:
+        del settled["author"]
+    if (date := _publication(changes, site)) or stored is None:
+        settled["date_utc"] = date or site.now()
+    status = settled.get("status") or (stored or {}).get("status")
+    if status in ("publish", "future") and ("date_utc" in settled or "status" in settled):
+        date = settled.get("date_utc") or (stored or {})["date_utc"]
+        settled["status"] = "future" if date > site.now() else "publish"
+    return settled
+
+
+def _publication(changes: Document, site: Site) -> datetime | None:
+    """The publication date sent, in UTC; it must be showable in the site's zone too."""
+    for name in ("date_utc", "date"):
+        if (sent := changes.get(name)) is not None:
+            try:
+                date: datetime = sent.utc(parse_zone("UTC") if name == "date_utc" else site.zone)
+                site.zone.to_wall(date)
+            except ValueError as error:
+                raise InvalidFields({name: error.args[0]}) from None
+            return date
+    return None
+
+
+def envelope(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+    """The fields that every post shows first."""
+    site, id = view.site, record["_id"]
+    global_id = f"{site.host}?id={id}"
+    return {
+        "id": id,
+        "global_id": global_id,
+        "global_id_lineage": [global_id],
+        "author": record["author"],
+        "status": record["status"],
+        "date": show(site.zone.to_wall(record["date_utc"])),
+        "date_utc": show(record["date_utc"]),
+        "modified": show(site.zone.to_wall(record["modified_utc"])),
+        "modified_utc": show(record["modified_utc"]),
+        "url": kind.page_url(site, record["slug"]),
+        "rest_url": kind.rest_url(site, id),
+    }
+
+
+class PostShape(Schema):
+    """How every post is shown."""
+
+    id = fields.Integer()
+    global_id = fields.String()
+    global_id_lineage = fields.List(fields.String())
+    author = fields.Integer()
+    status = fields.String()
+    date = fields.String()
+    date_utc = fields.String()
+    modified = fields.String()
+    modified_utc = fields.String()
+    url = fields.String()
+    rest_url = fields.String()
+    description = fields.String(allow_none=True)
+    slug = fields.String()
+    image = fields.Dict(allow_none=True)
+    json_ld = fields.Dict(metadata=about(Text("schema.org description, on a single record only")))

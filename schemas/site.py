@@ -1,0 +1,34 @@
+"""The site that is served: what its addresses, clock and currency are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from schemas.costs import Currency
+from schemas.zones import Zone, parse_zone
+
+
+@dataclass(frozen=True)
+class Site:
+    """Facts about the site that representations and date rules depend on."""
+
+    base_url: str = "http://127.0.0.1:8080"
+    namespace: str = "/calendar/events/v1"
+    zone: Zone = field(default_factory=lambda: parse_zone("UTC"))
+    currency: Currency = field(default_factory=Currency)
+    max_per_page: int = 100
+    radius_km: float = 40.234
+
+    @property
+    def api(self) -> str:
+        return self.base_url + self.namespace
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.base_url).netloc
+
+    def now(self) -> datetime:
+        """The present second, in UTC, as stored."""
+        return datetime.now(UTC).replace(tzinfo=None, microsecond=0)

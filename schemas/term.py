@@ -1,0 +1,72 @@
+"""Terms: what categories and tags have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from schemas.fields import Choice, Flag, Many, Name, SlugText, Whole, Words
+from schemas.kind import Document, Input, Kind, ListInput, View
+from schemas.language import Text
+from schemas.post import about
+from schemas.site import Site
+
+ORDERS = ("name", "slug", "id", "count", "parent", "description", "include")
+
+
+class TermInput(Input):
+    """Body of a term."""
+
+    name = Name(required=True, metadata=about(Text("term name")))
+    description = Words(metadata=about(Text("description")))
+    slug = SlugText(metadata=about(Text("slug")))
+
+
+class TermListInput(ListInput):
+    """Parameters of the category and tag lists."""
+
+    search = Words(200, metadata=about(Text("only terms whose name or slug contains the text")))
+    exclude = Many(Whole(1), metadata=about(Text("leave out these IDs")))
+    include = Many(Whole(1), metadata=about(Text("only these IDs")))
+    order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
+    orderby = Choice(*ORDERS, metadata=about(Text("what to sort by")))
+    hide_empty = Flag(load_default=True, metadata=about(Text("leave out terms that no published event has")))
+    post = Whole(1, metadata=about(Text("only terms of this event ID")))
+    event = Whole(1, metadata=about(Text("only terms of this event ID; wins over post")))
+    slug = Words(500, metadata=about(Text("only the term with this slug")))
+
+
+class TermShape(Schema):
+    """How a term is shown."""
+
+    id = fields.Integer()
+    name = fields.String()
+    slug = fields.String()
+    description = fields.String(allow_none=True)
+    taxonomy = fields.String()
+    parent = fields.Integer(metadata=about(Text("parent category, 0 at the top; categories only")))
+    count = fields.Integer(metadata=about(Text("published events; not shown inside events")))
+    url = fields.String()
+    urls = fields.Dict()
+
+
+def settle(changes: Document, stored: Document | None, site: Site) -> Document:
+    settled = dict(changes)
+    if "parent" in settled:
+        settled["parent"] = settled["parent"] or 0
+    return settled
+
+
+def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+    site, id = view.site, record["_id"]
+    urls = {"self": kind.rest_url(site, id), "collection": f"{site.api}/{kind.plural}"}
+    shown = {"id": id, "name": record["name"], "slug": record["slug"], "description": record.get("description")}
+    shown["taxonomy"] = f"event_{kind.name}"
+    if "parent" in kind.copied:
+        shown["parent"] = parent = record.get("parent", 0)
+        urls |= {"up": kind.rest_url(site, parent)} if parent else {}
+    if "events" in record:
+        shown["count"] = record["events"]["publish"]
+    return shown | {"url": kind.page_url(site, record["slug"]), "urls": urls}

@@ -1,0 +1,121 @@
+"""Venues: places where events happen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import ValidationError, fields, validates_schema
+
+from schemas.fields import Flag, Name, Number, Numeral, WebAddress, Words
+from schemas.kind import Document, Kind, View
+from schemas.language import Text
+from schemas.post import LinkedListInput, PostInput, PostShape, about, envelope, settle_post
+from schemas.site import Site
+
+
+class VenueInput(PostInput):
+    """Body of a venue."""
+
+    venue = Name(required=True, metadata=about(Text("venue name")))
+    show_map = Flag(metadata=about(Text("whether events linked to the venue show a map")))
+    show_map_link = Flag(metadata=about(Text("whether events linked to the venue show a map link")))
+    address = Words(500, metadata=about(Text("address")))
+    city = Words(500, metadata=about(Text("city")))
+    country = Words(500, metadata=about(Text("country")))
+    province = Words(500, metadata=about(Text("province")))
+    state = Words(500, metadata=about(Text("state")))
+    stateprovince = Words(500, metadata=about(Text("state and province")))
+    zip = Numeral(500, metadata=about(Text("ZIP or postal code")))
+    phone = Words(500, metadata=about(Text("phone number")))
+    website = WebAddress(metadata=about(Text("website URL")))
+    geo_lat = Number(-90, 90, metadata=about(Text("latitude in degrees")))
+    geo_lng = Number(-180, 180, metadata=about(Text("longitude in degrees")))
+
+    @validates_schema(skip_on_field_errors=False)
+    def both_coordinates(self, data: Document, **_: Any) -> None:
+        if (data.get("geo_lat") is None) != (data.get("geo_lng") is None):
+            name = "geo_lng" if data.get("geo_lng") is None else "geo_lat"
+            raise ValidationError(Text("Must be sent together with the other coordinate."), name)
+
+
+class VenueShape(PostShape):
+    """How a venue is shown."""
+
+    venue = fields.String()
+    address = fields.String(allow_none=True)
+    city = fields.String(allow_none=True)
+    country = fields.String(allow_none=True)
+    province = fields.String(allow_none=True)
+    state = fields.String(allow_none=True)
+    stateprovince = fields.String(allow_none=True)
+    zip = fields.String(allow_none=True)
+    phone = fields.String(allow_none=True)
+    website = fields.String(allow_none=True)
+    geo_lat = fields.Float(allow_none=True)
+    geo_lng = fields.Float(allow_none=True)
+    show_map = fields.Boolean()
+    show_map_link = fields.Boolean()
+
+
+PLACE = ("address", "city", "country", "province", "state", "stateprovince", "zip", "phone", "website")
+FLAGS = ("show_map", "show_map_link")
+
+
+def settle(changes: Document, stored: Document | None, site: Site) -> Document:
+    settled = settle_post(changes, stored, site)
+    settled.update({name: bool(settled[name]) for name in FLAGS if name in settled})
+    if "geo_lat" in changes or "geo_lng" in changes:
+        latitude, longitude = changes.get("geo_lat"), changes.get("geo_lng")
+        point = {"type": "Point", "coordinates": [longitude, latitude]}
+        settled |= {"geo_lat": latitude, "geo_lng": longitude, "point": None if latitude is None else point}
+    return settled
+
+
+def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+    shown = envelope(kind, record, view)
+    shown |= {name: record.get(name) for name in ("venue", "description", "slug", "image", *PLACE)}
+    shown["stateprovince"] = record.get("stateprovince") or record.get("state") or record.get("province")
+    shown |= {"geo_lat": record.get("geo_lat"), "geo_lng": record.get("geo_lng")}
+    return shown | {name: bool(record.get(name)) for name in FLAGS}
+
+
+def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+    """The venue as schema.org's Place."""
+    address = {
+        "streetAddress": record.get("address"),
+        "addressLocality": record.get("city"),
+        "addressRegion": record.get("stateprovince") or record.get("state") or record.get("province"),
+        "postalCode": record.get("zip"),
+        "addressCountry": record.get("country"),
+    }
+    found = {name: value for name, value in address.items() if value}
+    place: Document = {"@context": "https://schema.org", "@type": "Place", "name": record["venue"]}
+    place["url"] = record.get("website") or kind.page_url(view.site, record["slug"])
+    place["description"], place["telephone"] = record.get("description"), record.get("phone")
+    place["address"] = {"@type": "PostalAddress", **found} if found else None
+    if record.get("geo_lat") is not None:
+        place["geo"] = {
+            "@type": "GeoCoordinates",
+            "latitude": record["geo_lat"],
+            "longitude": record["geo_lng"],
+        }
+    return {name: value for name, value in place.items() if value}
+
+
+VENUE = Kind(
+    name="venue",
+    plural="venues",
+    title="venue",
+    ids="post",
+    schema=VenueInput,
+    query=LinkedListInput,
+    shape=VenueShape,
+    settle=settle,
+    represent=represent,
+    json_ld=json_ld,
+    page="venue",
+    searched=("venue", "description", *PLACE),
+    copied=("venue", "description", "image", *PLACE, "geo_lat", "geo_lng", "point", *FLAGS),
+    sample={"venue": "Grand Hall", "address": "1 Main Street", "city": "Springfield", "zip": "62701"},
+)

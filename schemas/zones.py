@@ -1,0 +1,97 @@
+"""Time zones: IANA names and fixed offsets, and the way between wall clocks and UTC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from importlib.resources import files
+from zoneinfo import ZoneInfo
+
+from schemas.language import Text
+
+OFFSET = re.compile(
+    r"(?P<utc>UTC)?(?P<sign>[+-])(?P<hours>\d{1,2})(?:(?::|(?<=\d\d))(?P<minutes>[0-5]\d)|\.(?P<part>\d{1,2}))?",
+    re.ASCII | re.IGNORECASE,
+)
+WESTMOST, EASTMOST = timedelta(hours=-12), timedelta(hours=14)
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A time zone under the name it is stored and shown by; all datetimes in and out are naive."""
+
+    name: str
+    info: tzinfo
+
+    def to_utc(self, wall: datetime) -> datetime:
+        """The instant a clock in this zone shows this time; in an overlap the first one."""
+        # With fold=0 a time inside a gap counts from the offset before it, which moves it forward by the gap.
+        return _within_years(lambda: _convert(wall.replace(fold=0), self.info, UTC))
+
+    def to_wall(self, utc: datetime) -> datetime:
+        """What a clock in this zone shows at the instant."""
+        return _within_years(lambda: _convert(utc, UTC, self.info))
+
+    def abbreviation(self, utc: datetime) -> str:
+        """The short name in use at the instant, such as EDT; a fixed offset is its own."""
+        if isinstance(self.info, timezone):
+            # Clients of the reference service expect GMT+0530 for a zone sent as +05:30.
+            return self.name if self.name.startswith("UTC") else f"GMT{utc.replace(tzinfo=self.info):%z}"
+        local = _within_years(lambda: utc.replace(tzinfo=UTC).astimezone(self.info))
+        return local.tzname() or self.name
+
+
+def parse_zone(text: str) -> Zone:
+    """The zone of an IANA name in any case, or of an offset such as UTC+2, UTC-5:30, UTC+5.5 or +02:00."""
+    if text.upper() in ("UTC", "Z"):
+        return Zone("UTC", UTC)
+    if offset := OFFSET.fullmatch(text):
+        return Zone(text.upper(), timezone(_offset(offset)))
+    if name := _names().get(text.lower()):
+        return Zone(name, _zone_info(name))
+    raise ValueError(
+        Text(
+            "Unknown time zone. Send an IANA name such as Europe/Paris, or an offset such as UTC+2 or +02:00."
+        )
+    )
+
+
+def _offset(match: re.Match[str]) -> timedelta:
+    minutes = int(match["minutes"] or 0)
+    if match["part"]:
+        minutes, rest = divmod(int(match["part"].ljust(2, "0")) * 60, 100)
+        if rest:
+            raise ValueError(Text("An offset must be whole minutes, such as UTC+5.5 or UTC+5:45."))
+    offset = timedelta(hours=int(match["hours"]), minutes=minutes) * (-1 if match["sign"] == "-" else 1)
+    if not WESTMOST <= offset <= EASTMOST:
+        raise ValueError(Text("An offset must lie between -12:00 and +14:00."))
+    return offset
+
+
+# Names and rules come from the tzdata package alone, so that no host's own database changes an answer.
+@cache
+def _names() -> Mapping[str, str]:
+    names = files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
+    return {name.lower(): name for name in names}
+
+
+@cache
+def _zone_info(name: str) -> ZoneInfo:
+    with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)
+
+
+def _convert(moment: datetime, source: tzinfo, target: tzinfo) -> datetime:
+    return moment.replace(tzinfo=source).astimezone(target).replace(tzinfo=None, fold=0)
+
+
+def _within_years(convert: Callable[[], datetime]) -> datetime:
+    try:
+        return convert()
+    except OverflowError:
+        raise ValueError(
+            Text("The date must lie within the years 1 to 9999 in UTC and in its time zone.")
+        ) from None

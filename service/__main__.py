@@ -1,0 +1,108 @@
+"""The command line: `kalends`, or `python -m service`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from config import FLAGS, SettingError, Settings, read_settings
+from config.logs import configure
+from schemas.caller import Role
+from service.embedded import EmbeddedError
+
+EPILOG = """every setting can also be given as a variable, such as KALENDS_PORT=9000; flags win.
+The README lists them all."""
+
+
+def parser() -> argparse.ArgumentParser:
+    main = argparse.ArgumentParser("kalends", description="A calendar-events service.", epilog=EPILOG)
+    commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve = _command(commands, "serve", "serve the API, with an embedded MongoDB unless one is named")
+    serve.add_argument("--demo", action="store_true", help="fill an empty database with a season of events")
+    _command(commands, "demo", "fill an empty database with a season of events")
+    token = commands.add_parser("token", help="make, list and revoke access tokens")
+    actions = token.add_subparsers(dest="action", required=True, metavar="ACTION")
+    create = _command(actions, "create", "make a token; it is printed once, as the last line")
+    create.add_argument("--role", required=True, choices=[role.value for role in Role], help="what it may do")
+    create.add_argument("--name", required=True, help="whose it is")
+    _command(actions, "list", "list the tokens")
+    revoke = _command(actions, "revoke", "revoke a token; it stops working within seconds")
+    revoke.add_argument("id", type=int, help="its number in the list")
+    return main
+
+
+def _command(commands: Any, name: str, help: str) -> argparse.ArgumentParser:
+    """A command that takes the settings as flags."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=help, description=help[0].upper() + help[1:] + ".", epilog=EPILOG
+    )
+    for one in FLAGS.values():
+        shown = f" (default {one.default})" if str(one.default) else ""
+        command.add_argument(
+            "--" + one.name.replace("_", "-"), metavar="VALUE", help=str(one.metadata["help"]) + shown
+        )
+    return command
+
+
+async def make_token(settings: Settings, role: str, name: str) -> None:
+    from service.serve import opened
+
+    async with opened(settings) as store:
+        print(await store.tokens.create(name, Role(role)))
+
+
+async def list_tokens(settings: Settings) -> None:
+    from service.serve import opened
+
+    async with opened(settings) as store:
+        for token in await store.tokens.list():
+            print(f"{token['_id']:>6}  {token['role']:<12} {token['name']}")
+
+
+async def revoke_token(settings: Settings, id: int) -> None:
+    from service.serve import opened
+
+    async with opened(settings) as store:
+        if not await store.tokens.revoke(id):
+            raise SettingError(f"there is no token {id}")
+        print(f"Token {id} is revoked.")
+
+
+async def fill_demo(settings: Settings) -> None:
+    from service.demo import fill
+    from service.serve import opened
+
+    async with opened(settings) as store:
+        made = await fill(store)
+        print(f"{made} events made." if made else "There are events already; nothing was changed.")
+
+
+def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, Any, None]:
+    if arguments.command == "serve":
+        from service.serve import serve
+
+        return serve(settings, demo=arguments.demo)
+    if arguments.command == "demo":
+        return fill_demo(settings)
+    if arguments.action == "create":
+        return make_token(settings, arguments.role, arguments.name)
+    return list_tokens(settings) if arguments.action == "list" else revoke_token(settings, arguments.id)
+
+
+def main() -> None:
+    arguments = parser().parse_args()
+    try:
+        settings = read_settings(os.environ, {name: getattr(arguments, name) for name in FLAGS})
+        configure(settings.log_level)
+        asyncio.run(work(arguments, settings))
+    except (SettingError, EmbeddedError) as error:
+        print(f"kalends: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, SettingError) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Who is calling: no credentials in open mode, tokens in token mode."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from aiohttp import web
+
+from handlers.records import CALLER
+from schemas.caller import EVERYBODY, PUBLIC, Caller
+from schemas.errors import Unauthenticated
+from service.errors import Handler
+from service.store.tokens import Tokens
+
+
+def sent_token(request: web.Request) -> str | None:
+    """The token of an `Authorization: Bearer` or `Basic` header; None without the header."""
+    if (header := request.headers.get("Authorization")) is None:
+        return None
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value.strip(), validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""
+
+
+def identify(mode: str, tokens: Tokens):  # type: ignore[no-untyped-def]
+    """Middleware that says who calls. A token is checked even where none is needed."""
+
+    async def caller_of(request: web.Request) -> Caller:
+        token = sent_token(request)
+        if token is None:
+            return EVERYBODY if mode == "open" else PUBLIC
+        if known := await tokens.caller(token):
+            return known
+        raise Unauthenticated
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        request[CALLER] = await caller_of(request)
+        return await handler(request)
+
+    return middleware

@@ -1,0 +1,69 @@
+"""The application: every kind's route table, mounted where the settings say."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from config import Settings
+from handlers import document, health, index, pages
+from handlers.records import Operation, operations
+from schemas import KINDS
+from schemas.site import Site
+from service.access import identify
+from service.errors import Handler, answer_problems
+from service.store import Store
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id",
+}
+
+
+def create_app(settings: Settings, store: Store) -> web.Application:
+    """Everything the application uses is handed to it; it opens nothing by itself."""
+    guards = [finish_in_time(settings.request_seconds), identify(settings.access, store.tokens)]
+    app = web.Application(middlewares=[answer_problems, *guards], client_max_size=settings.max_body)
+    table = route_table(store.site, store)
+    for prefix in (store.site.namespace, *settings.aliases):
+        for operation in table:
+            mount(app, prefix, operation)
+    app.add_routes(pages.routes(store.site))
+    app.add_routes(health.routes(store))
+    app.on_response_prepare.append(add_headers)
+    return app
+
+
+def route_table(site: Site, store: Store) -> list[Operation]:
+    records = [operation for kind in KINDS for operation in operations(kind, store)]
+    described = [*index.operations(site, records), *document.operations(site, records)]
+    return [*described, *records]
+
+
+def mount(app: web.Application, prefix: str, operation: Operation) -> None:
+    """Adds an operation with and without a slash at the end."""
+    bare = prefix + operation.path.rstrip("/")
+    for method in operation.methods:
+        for path in (bare, bare + "/"):
+            if method == "GET":
+                app.router.add_get(path, operation.handler)
+            else:
+                app.router.add_route(method, path, operation.handler)
+
+
+def finish_in_time(seconds: int):  # type: ignore[no-untyped-def]
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        async with asyncio.timeout(seconds):
+            return await handler(request)
+
+    return middleware
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers.pop("Server", None)

@@ -1,0 +1,65 @@
+"""A believable season of events to try the service with."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from schemas import EVENT
+from schemas.caller import EVERYBODY
+from schemas.dates import show
+from schemas.kind import load
+from service.store import Store
+
+VENUES = [
+    {"venue": "Old Town Hall", "address": "1 Market Square", "city": "Freiburg", "country": "Germany",
+     "zip": "79098", "geo_lat": 47.9959, "geo_lng": 7.8522},
+    {"venue": "Riverside Stage", "address": "Quai des Arts", "city": "Strasbourg", "country": "France",
+     "zip": "67000", "geo_lat": 48.5734, "geo_lng": 7.7521},
+    {"venue": "Botanic Garden", "address": "Schänzlestrasse 1", "city": "Freiburg", "country": "Germany",
+     "geo_lat": 48.0061, "geo_lng": 7.8623},
+    {"venue": "University Library", "address": "Platz der Universität 2", "city": "Freiburg",
+     "country": "Germany", "geo_lat": 47.9941, "geo_lng": 7.8457},
+]  # fmt: skip
+ORGANIZERS = [
+    {"organizer": "City Arts Council", "email": "arts@city.example.org", "website": "https://arts.example.org"},
+    {"organizer": "Chess Club 1887", "phone": "+49 761 5550"},
+    {"organizer": "Friends of the Library", "email": "friends@library.example.org"},
+]
+# (title, days between repetitions, times, starting hour, hours, cost, categories, tags, venue, organizer)
+SEASON = [
+    ("Farmers’ Market", 7, 12, 8, 5, "Free", ["Markets"], ["family", "outdoor"], 0, 0),
+    ("Chess Evening", 7, 12, 19, 3, "5 €", ["Clubs"], ["games"], 3, 1),
+    ("Chamber Concert", 28, 4, 20, 2, "€18 – €32", ["Concerts"], ["classical"], 0, 0),
+    ("Open-Air Jazz", 14, 6, 19, 3, "€15", ["Concerts"], ["jazz", "outdoor"], 1, 0),
+    ("Guided Garden Walk", 14, 8, 14, 2, "8 €", ["Tours"], ["family", "outdoor"], 2, 2),
+    ("Reading: New Voices", 21, 5, 18, 2, "", ["Literature"], ["books"], 3, 2),
+    ("Poetry Slam", 30, 4, 20, 3, "10 €", ["Literature"], ["books", "young"], 1, 2),
+    ("Python User Group", 30, 4, 19, 2, "Free", ["Clubs"], ["technology"], 3, 1),
+]
+
+
+async def fill(store: Store) -> int:
+    """Fills an empty database; one that has events is left alone. Answers how many were made."""
+    if await store.database["events"].find_one({}, {"_id": 1}):
+        return 0
+    made = 0
+    for at, (title, every, times, hour, hours, cost, categories, tags, venue, organizer) in enumerate(SEASON):
+        first = store.site.now().replace(hour=hour, minute=0, second=0) + timedelta(days=2 + at)
+        for number in range(times):
+            start = first + timedelta(days=every * number)
+            event = {
+                "title": title,
+                "start_date": show(start),
+                "end_date": show(start + timedelta(hours=hours)),
+                "timezone": "Europe/Berlin",
+                "description": f"<p>{title}: number {number + 1} of {times} this season.</p>",
+                "cost": cost,
+                "categories": categories,
+                "tags": tags,
+                "venue": VENUES[venue],
+                "organizer": [ORGANIZERS[organizer]],
+                "featured": number == 0,
+            }
+            await store.create(EVENT, load(EVENT.schema, event, store.site), EVERYBODY)
+            made += 1
+    return made

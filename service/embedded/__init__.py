@@ -1,0 +1,48 @@
+"""A real MongoDB as a child process: a one-member replica set behind a private unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from service.embedded.directory import Directory
+from service.embedded.errors import EmbeddedError
+from service.embedded.owner import owned, owner_uri
+from service.embedded.program import find_program
+from service.embedded.server import Server
+
+__all__ = ["EmbeddedError", "embedded_mongod", "running_uri"]
+
+
+@asynccontextmanager
+async def embedded_mongod(data_dir: Path) -> AsyncIterator[str]:
+    """Run mongod on a directory of its own, and again whenever it dies; yields its URI."""
+    program = await find_program()
+    directory = Directory.at(data_dir)
+    async with owned(directory):
+        server = Server(directory, program)
+        try:
+            with directory.errors_in_one_line():
+                await server.start()
+            async with _supervised(server):
+                yield directory.uri()
+        finally:
+            await server.stop()
+
+
+def running_uri(data_dir: Path) -> str | None:
+    """The URI of the mongod that another process runs on this directory, if one does."""
+    return owner_uri(Directory.at(data_dir))
+
+
+@asynccontextmanager
+async def _supervised(server: Server) -> AsyncIterator[None]:
+    supervision = asyncio.create_task(server.supervise(), name="mongod supervision")
+    try:
+        yield
+    finally:
+        supervision.cancel()
+        with suppress(asyncio.CancelledError):
+            await supervision

@@ -1,0 +1,125 @@
+"""The directory of an embedded mongod: its files, its secrets and its socket."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from service.embedded.errors import EmbeddedError
+
+# The member's name in the replica set. Relative to mongod's working directory, so that a directory
+# that was moved or copied still finds itself in its own configuration.
+SOCKET_HOST = "./mongod.sock"
+USER = "kalends"
+LONGEST_SOCKET_PATH = 100  # the kernel takes 107 bytes on Linux, 103 on macOS
+
+
+@dataclass(frozen=True)
+class Directory:
+    """Where one mongod keeps everything it has."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, data_dir: Path) -> Directory:
+        return cls(data_dir.expanduser().resolve())
+
+    @property
+    def db(self) -> Path:
+        return self.root / "db"
+
+    @property
+    def keyfile(self) -> Path:
+        return self.root / "keyfile"
+
+    @property
+    def password(self) -> Path:
+        return self.root / "password"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "mongod.log"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "lock"
+
+    @property
+    def socket(self) -> Path:
+        """In the directory itself, or else where the path is short enough for a socket."""
+        digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
+        private = f"kalends-{os.geteuid()}-{digest}"
+        places = [self.root, Path(tempfile.gettempdir(), private), Path("/tmp", private)]  # noqa: S108
+        paths = [place / SOCKET_HOST for place in places]
+        return next((path for path in paths if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH), paths[-1])
+
+    def uri(self, socket: Path | None = None) -> str:
+        place = quote(str(socket or self.socket), safe="")
+        password = self.password.read_text().strip()
+        return f"mongodb://{USER}:{password}@{place}/?directConnection=true&authSource=admin&w=majority"
+
+    @contextmanager
+    def errors_in_one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise EmbeddedError(f"cannot use {error.filename or self.root}: {error.strerror}") from error
+
+    def make_private(self) -> None:
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.lock.exists() or not any(self.root.iterdir()):
+            self.root.chmod(0o700)
+        # Someone's home, or /tmp: closing it to others is not ours to do.
+        elif self.root.stat().st_mode & 0o077:
+            raise EmbeddedError(f"{self.root} holds other files: choose an empty KALENDS_DATA_DIR")
+
+    def make_contents(self) -> None:
+        self.db.mkdir(mode=0o700, exist_ok=True)
+        _make_secret(self.keyfile)
+        _make_secret(self.password)
+        _sync(self.root)
+        if self.socket.parent != self.root:
+            _make_own(self.socket.parent)
+        self.socket.unlink(missing_ok=True)
+
+    def remove_socket_place(self) -> None:
+        if self.socket.parent != self.root:
+            with suppress(OSError):
+                self.socket.parent.rmdir()
+
+
+def _make_secret(path: Path) -> None:
+    if not path.exists():
+        draft = path.with_name(f"{path.name}.new")
+        draft.touch(mode=0o600)
+        with draft.open("w") as file:
+            file.write(secrets.token_hex(32))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)
+    # A copy of the directory may have lost its modes, and mongod refuses an open key.
+    path.chmod(0o600)
+
+
+def _sync(place: Path) -> None:
+    # A user whose password a power cut took away would lock the data for good.
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_own(place: Path) -> None:
+    place.mkdir(mode=0o700, exist_ok=True)
+    found = place.lstat()
+    # Anyone may have made this name first in a directory that all users share.
+    if place.is_symlink() or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise EmbeddedError(f"{place} belongs to someone else: remove it or shorten KALENDS_DATA_DIR")

@@ -1,0 +1,74 @@
+"""What mongod writes: kept to a bounded size, and searched for why it did not start."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+LARGEST_BYTES = 10_000_000
+SEARCHED_BYTES = 1_000_000
+
+
+class Log:
+    """The output of mongod, from its latest start on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._start = 0
+
+    def trim(self) -> None:
+        """Keep one older file. By copy, because mongod goes on writing to the open one."""
+        if self._path.exists() and self._path.stat().st_size > LARGEST_BYTES:
+            shutil.copyfile(self._path, self._path.with_name(f"{self._path.name}.1"))
+            os.truncate(self._path, 0)
+            self._start = 0
+
+    def opened(self) -> IO[bytes]:
+        log = self._path.open("ab")
+        self._start = log.tell()
+        return log
+
+    def reason(self, status: int) -> str:
+        """Why it did not start: its first complaint, the later ones are only what followed."""
+        words = next(self._complaints(), "it left no message")
+        return f"{words} ({how_it_ended(status)})"
+
+    def _complaints(self) -> Iterator[str]:
+        plain = []
+        for line in self._since_start().splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                plain.append(line.strip())
+                continue
+            if entry["s"] in {"E", "F"}:
+                yield _sentence(entry)
+        yield from filter(None, plain)
+
+    def _since_start(self) -> str:
+        with self._path.open("rb") as log:
+            log.seek(self._start)
+            return log.read(SEARCHED_BYTES).decode(errors="replace")
+
+
+def how_it_ended(status: int) -> str:
+    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def _sentence(entry: dict[str, Any]) -> str:
+    attributes = entry.get("attr", {})
+    details = [attributes.get("error"), attributes.get("message")]
+    words = [entry["msg"], *(word for detail in details for word in _words(detail))]
+    return " ".join(": ".join(words).split())[:300]
+
+
+def _words(detail: Any) -> Iterator[str]:
+    """The parts of an error made for people; the numbers beside them are not."""
+    if isinstance(detail, str):
+        yield detail
+    elif isinstance(detail, dict):
+        yield from (detail[key] for key in ("errmsg", "msg", "error_str") if key in detail)

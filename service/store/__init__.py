@@ -1,0 +1,98 @@
+"""The only user of Motor: what handlers are given to work with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pymongo.errors import PyMongoError
+
+from schemas import KINDS
+from schemas.caller import Caller
+from schemas.errors import Problem
+from schemas.kind import Kind
+from schemas.site import Site
+from service.store.client import connect
+from service.store.indexes import create_indexes
+from service.store.lists import Page, find_page
+from service.store.records import Records
+from service.store.tokens import Tokens
+
+__all__ = ["Page", "Store", "open_store"]
+
+log = logging.getLogger("kalends.store")
+SWEEP = 5.0
+
+
+class Store(Records):
+    """Records of all kinds, their lists, and the tokens that guard them."""
+
+    async def start(self) -> None:
+        """Makes indexes and counters ready; harmless when they are."""
+        await create_indexes(self.database)
+        await self.ids.catch_up()
+        self.tokens = Tokens(self.database, self.ids)
+
+    async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
+        return await find_page(self, kind, query, caller)
+
+    async def is_alive(self) -> bool:
+        try:
+            await self.database.command("ping")
+        except PyMongoError:
+            return False
+        return True
+
+    async def sweep(self) -> None:
+        """What no request does: publishing what is due, and finishing what a dead process has begun."""
+        await self.publish_due()
+        await self.copies.finish_chores()
+        await self.usage.settle_debts(self.site.now())
+
+    async def keep_sweeping(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except (PyMongoError, Problem) as error:
+                log.warning("sweep will be tried again: %s", error)
+            await asyncio.sleep(SWEEP)
+
+    async def close(self) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=10)
+        self.passwords.close()
+
+    async def publish_due(self) -> None:
+        due = {"status": "future", "date_utc": {"$lte": self.site.now()}}
+        for kind in (kind for kind in KINDS if kind.is_post):
+            async for record in self.database[kind.plural].find(due, {"_id": 1}):
+                await self.publish(kind, record["_id"])
+
+
+@asynccontextmanager
+async def open_store(uri: str, name: str, site: Site) -> AsyncIterator[Store]:
+    """A store on a database that is ready to use."""
+    client = connect(uri)
+    try:
+        store = Store(client, client[name], site)
+        await store.start()
+        yield store
+        await store.close()
+    finally:
+        client.close()
+
+
+@asynccontextmanager
+async def sweeping(store: Store) -> AsyncIterator[None]:
+    """Sweeps in the background for as long as it is open."""
+    task = asyncio.create_task(store.keep_sweeping())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

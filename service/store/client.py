@@ -1,0 +1,28 @@
+"""The way to MongoDB: one client with explicit concerns and time limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorCollection, AsyncIOMotorDatabase
+
+Client = AsyncIOMotorClient[dict[str, Any]]
+Database = AsyncIOMotorDatabase[dict[str, Any]]
+Collection = AsyncIOMotorCollection[dict[str, Any]]
+
+
+def connect(uri: str) -> Client:
+    """A client whose writes are acknowledged by a majority; an address of a set's member may say more."""
+    return AsyncIOMotorClient(
+        uri,
+        w="majority",
+        readConcernLevel="majority",
+        retryWrites=True,
+        retryReads=True,
+        maxPoolSize=50,
+        waitQueueTimeoutMS=2000,
+        serverSelectionTimeoutMS=5000,
+        connectTimeoutMS=3000,
+        timeoutMS=15000,
+        appname="kalends",
+    )

@@ -1,0 +1,110 @@
+"""Copies of venues, organizers and terms inside events, and the work of keeping them in step.
+
+A change that events must follow is first written down as a chore, then made, then followed. Whoever dies in
+between leaves the chore, and the next sweep of any process finishes it: each step may be done twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from schemas import BY_NAME, EVENT
+from schemas.kind import Kind
+from schemas.site import Site
+from service.store.client import Database
+
+log = logging.getLogger("kalends.copies")
+SLICE = 500
+FIELD = {name: field for field, name in EVENT.links.items()}
+"""Kind -> the field of an event that links to it."""
+POST = ("author", "status", "date_utc", "modified_utc")
+
+
+def copy_of(kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event keeps of a record: enough to show it."""
+    kept = ("_id", "version", "slug", *kind.copied, *(POST if kind.is_post else ()))
+    return {name: record.get(name) for name in kept}
+
+
+def is_copied(kind: Kind, name: str) -> bool:
+    return name == "slug" or name in kind.copied or (kind.is_post and name in POST)
+
+
+class Copies:
+    """The fan-out from one changed record to the events that show it."""
+
+    def __init__(self, database: Database, site: Site) -> None:
+        self._database = database
+        self._site = site
+        self._events = database[EVENT.plural]
+        self._chores = database["chores"]
+
+    async def announce(self, kind: Kind, id: int) -> dict[str, Any]:
+        """Writes down that events will have to follow this record."""
+        chore = {"_id": f"{kind.name}:{id}", "mark": secrets.token_hex(8), "at": self._site.now()}
+        await self._chores.replace_one({"_id": chore["_id"]}, chore, upsert=True)
+        return chore
+
+    async def follow(self, chore: Mapping[str, Any]) -> None:
+        """Makes all events show the record as it is now, then crosses the chore off."""
+        name, _, id = chore["_id"].partition(":")
+        kind = BY_NAME[name]
+        record = await self._database[kind.plural].find_one({"_id": int(id)})
+        if record is None:
+            await self._forget(kind, int(id))
+        else:
+            await self._renew(kind, record)
+        await self._chores.delete_one({"_id": chore["_id"], "mark": chore["mark"]})
+
+    async def _renew(self, kind: Kind, record: Mapping[str, Any]) -> None:
+        field, id, version = FIELD[kind.name], record["_id"], record["version"]
+        stale = {"_id": id, "version": {"$lt": version}}
+        change = {"$set": {f"{field}.$[copy]": copy_of(kind, record), "modified_utc": self._site.now()}}
+        outdated = [{"copy._id": id, "copy.version": {"$lt": version}}]
+        await self._in_slices(
+            {f"{field}._id": id, field: {"$elemMatch": stale}}, change | {"$inc": {"version": 1}}, outdated
+        )
+
+    async def _forget(self, kind: Kind, id: int) -> None:
+        field = FIELD[kind.name]
+        change = {"$pull": {field: {"_id": id}}, "$set": {"modified_utc": self._site.now()}}
+        await self._in_slices({f"{field}._id": id}, change | {"$inc": {"version": 1}}, None)
+
+    async def _in_slices(self, query: dict[str, Any], change: dict[str, Any], filters: Any) -> None:
+        """Small steps: other writers get their turn, and a repeated one finds what is left."""
+        while ids := [row["_id"] for row in await self._events.find(query, {"_id": 1}).to_list(SLICE)]:
+            await self._events.update_many({**query, "_id": {"$in": ids}}, change, array_filters=filters)
+
+    async def finish_chores(self) -> None:
+        """Takes up what a process that died has left."""
+        async for chore in self._chores.find({"at": {"$lt": self._site.now()}}):
+            await self.follow(chore)
+
+    async def refresh(self, event: Mapping[str, Any]) -> bool:
+        """Looks again at what an event was linked to while it was written. True: it changed since."""
+        stale = False
+        for name, field in FIELD.items():
+            if copies := {copy["_id"]: copy["version"] for copy in event.get(field, ())}:
+                query = {"_id": {"$in": list(copies)}}
+                rows = await self._database[BY_NAME[name].plural].find(query, {"version": 1}).to_list(None)
+                now = {row["_id"]: row["version"] for row in rows}
+                for id in (id for id, version in copies.items() if now.get(id) != version):
+                    stale = True
+                    await self.follow(await self.announce(BY_NAME[name], id))
+        return stale
+
+
+def in_background(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+    """Keeps a task until it is done, and says so if it fails."""
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    task.add_done_callback(_report)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.warning("left for the next sweep: %s", error)

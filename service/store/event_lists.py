@@ -1,0 +1,151 @@
+"""The event list's filters, turned into conditions on stored fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, time
+from typing import Any
+
+from schemas.caller import Caller
+from schemas.dates import Moment, parse_moment
+from schemas.errors import InvalidFields
+from schemas.event import EVENT, LINKED
+from schemas.kind import Kind
+from schemas.language import Text
+from schemas.site import Site
+from service.store.links import find_term
+from service.store.records import Records
+from service.store.visibility import visible
+
+EARTH_KM = 6371.0088
+ORDERS = {
+    "start_date": "start_utc",
+    "end_date": "end_utc",
+    "title": "sort",
+    "date": "date_utc",
+    "modified": "modified_utc",
+    "id": "_id",
+}
+# Parameter -> field, operator on whole days and the edge of the day it means, operator on instants.
+DATES: dict[str, tuple[str, str, time, str]] = {
+    "start_date": ("start_utc", "$gte", time(0, 0, 0), "$gte"),
+    "end_date": ("end_utc", "$lte", time(23, 59, 59), "$lte"),
+    "starts_after": ("start_utc", "$gt", time(23, 59, 59), "$gt"),
+    "starts_before": ("start_utc", "$lte", time(23, 59, 59), "$lt"),
+    "ends_after": ("end_utc", "$gt", time(23, 59, 59), "$gt"),
+    "ends_before": ("end_utc", "$lte", time(23, 59, 59), "$lt"),
+}
+
+
+async def event_list(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
+) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+    conditions = [{"hide_from_listings": False}, visible(caller, query.get("status"))]
+    if query.get("include"):
+        conditions.append({"_id": {"$in": query["include"]}})
+    else:
+        conditions += date_conditions(query, records.site)
+    conditions += [
+        {name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None
+    ]
+    conditions += await _links(records, query, caller)
+    conditions += await _parent(records, query)
+    conditions += _places(query, caller, records.site)
+    if query.get("search"):
+        conditions += [{"password": None}, *await records.words.condition(query["search"])]
+    field = ORDERS[query.get("orderby") or "start_date"]
+    direction = -1 if query.get("order") == "desc" else 1
+    return conditions, [(field, direction)] if field == "_id" else [(field, direction), ("_id", direction)]
+
+
+def date_conditions(query: Mapping[str, Any], site: Site) -> list[dict[str, Any]]:
+    """Bounds on start and end. Without a relative filter the list covers the two years from now."""
+    sent = {name: query[name] for name in DATES if query.get(name) is not None}
+    if not sent.keys() - {"start_date", "end_date"}:
+        now = site.now()
+        sent.setdefault("start_date", Moment(instant=now))
+        sent.setdefault("end_date", parse_moment("now +2 years", now, site.zone))
+    conditions = []
+    for name, moment in sent.items():
+        field, by_day, edge, by_instant = DATES[name]
+        strict = bool(query.get("strict_dates"))
+        bound = moment.utc(site.zone) if strict else _edge_of_day(moment, edge, site)
+        operator = by_instant if strict else by_day
+        conditions.append({field: {operator: bound}})
+        # No event ends before it starts: the other field is bounded too, which narrows the index.
+        if field == "end_utc" and operator.startswith("$l"):
+            conditions.append({"start_utc": {"$lte": bound}})
+        if field == "start_utc" and operator.startswith("$g"):
+            conditions.append({"end_utc": {"$gte": bound}})
+    return conditions
+
+
+def _edge_of_day(moment: Moment, edge: time, site: Site) -> datetime:
+    return site.zone.to_utc(datetime.combine(moment.in_zone(site.zone), edge))
+
+
+def seen_copy(caller: Caller) -> dict[str, Any]:
+    """What a linked venue or organizer must be for the caller to know of it."""
+    if caller.sees_all:
+        return {"status": {"$ne": "trash"}}
+    if caller.own is not None:
+        return {"$or": [{"status": "publish"}, {"author": caller.own, "status": {"$ne": "trash"}}]}
+    return {"status": "publish"}
+
+
+async def _links(records: Records, query: Mapping[str, Any], caller: Caller) -> list[dict[str, Any]]:
+    conditions: list[dict[str, Any]] = []
+    for field, kind in LINKED.items():
+        if not (wanted := query.get(field)):
+            continue
+        if kind.is_post:
+            await require(records, kind, field, wanted)
+            ids: dict[str, Any] = {"_id": {"$in": wanted}}
+            conditions += [{f"{field}._id": {"$in": wanted}}, {field: {"$elemMatch": ids | seen_copy(caller)}}]
+        else:
+            conditions.append({f"{field}._id": {"$in": await _terms(records, kind, field, wanted)}})
+    return conditions
+
+
+async def require(records: Records, kind: Kind, name: str, ids: list[int]) -> None:
+    """Every id names a record, or the parameter is refused."""
+    rows = await records.database[kind.plural].find({"_id": {"$in": ids}}, {"_id": 1}).to_list(None)
+    if unknown := sorted(set(ids) - {row["_id"] for row in rows}):
+        raise InvalidFields(
+            {name: Text("There is no {kind} with the ID {id}.", kind=kind.name, id=unknown[0])}
+        )
+
+
+async def _terms(records: Records, kind: Kind, name: str, wanted: list[str]) -> list[int]:
+    """Ids of the terms named by id, slug or name, and of all below them."""
+    ids = []
+    terms = records.database[kind.plural]
+    for text in wanted:
+        by_id = text.isascii() and text.isdigit() and len(text) < 19
+        term = await terms.find_one({"_id": int(text)}) if by_id else None
+        if not (term := term or await find_term(records.database, kind, text)):
+            raise InvalidFields({name: Text("There is no {kind} {name}.", kind=kind.name, name=repr(text))})
+        ids.append(term["_id"])
+    below = await terms.find({"ancestors": {"$in": ids}}, {"_id": 1}).to_list(None)
+    return [*ids, *(row["_id"] for row in below)]
+
+
+async def _parent(records: Records, query: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if not (parent := query.get("post_parent")):
+        return []
+    await require(records, EVENT, "post_parent", [parent])
+    return [{"post_parent": parent}]
+
+
+def _places(query: Mapping[str, Any], caller: Caller, site: Site) -> list[dict[str, Any]]:
+    conditions: list[dict[str, Any]] = []
+    located = {"venue": {"$elemMatch": {"geo_lat": {"$gte": -90}} | seen_copy(caller)}}
+    if query.get("geoloc") is not None:
+        conditions += [located] if query["geoloc"] else [{"$nor": [located]}]
+    if query.get("geoloc_lat") is not None:
+        radius = query.get("geoloc_radius")
+        angle = (site.radius_km if radius is None else radius) / EARTH_KM
+        within = {"$geoWithin": {"$centerSphere": [[query["geoloc_lng"], query["geoloc_lat"]], angle]}}
+        copy = {"point": within} | seen_copy(caller)
+        conditions += [{"venue.point": within}, {"venue": {"$elemMatch": copy}}]
+    return conditions

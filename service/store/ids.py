@@ -1,0 +1,52 @@
+"""Ids: never used twice, handed out in blocks so that a creation needs no round trip of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from schemas import KINDS
+from service.store.client import Database
+
+BLOCK = 20
+
+
+class Ids:
+    """The two id spaces: posts and terms."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._free: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._lock = asyncio.Lock()
+
+    async def next(self, space: str) -> int:
+        free = self._free[space]
+        if not free:
+            async with self._lock:
+                if not free:
+                    free.extend(await self._block(space))
+        return free.popleft()
+
+    async def _block(self, space: str) -> range:
+        counters = self._database["counters"]
+        while True:
+            try:
+                found = await counters.find_one_and_update(
+                    {"_id": space}, {"$inc": {"n": BLOCK}}, upsert=True, return_document=ReturnDocument.AFTER
+                )
+                return range(found["n"] - BLOCK + 1, found["n"] + 1)
+            except DuplicateKeyError:  # two processes made the counter at once; one of them did
+                continue
+
+    async def catch_up(self) -> None:
+        """After a restore the counters may be behind the records: no id is ever given again."""
+        for space in {kind.ids for kind in KINDS}:
+            collections = [self._database[kind.plural] for kind in KINDS if kind.ids == space]
+            newest = [await one.find_one({}, {"_id": 1}, sort=[("_id", -1)]) for one in collections]
+            highest = max((found["_id"] for found in newest if found), default=0)
+            await self._database["counters"].update_one(
+                {"_id": space}, {"$max": {"n": highest}}, upsert=True
+            )

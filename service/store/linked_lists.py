@@ -1,0 +1,58 @@
+"""The filters of the venue and organizer lists, turned into conditions on stored fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.caller import Caller
+from schemas.errors import InvalidFields
+from schemas.kind import Kind
+from schemas.language import Text
+from service.store.copies import FIELD
+from service.store.records import Records
+from service.store.visibility import visible
+
+
+async def linked_list(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
+) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+    conditions = [visible(caller, query.get("status"))]
+    if query.get("event") is not None:
+        conditions.append({"_id": {"$in": await linked_ids(records, kind, "event", query["event"], caller)}})
+    if query.get("has_events") is not None:
+        used = await _used(records, kind, caller, {"$gt": 0}, "")
+        conditions.append(used if query["has_events"] else {"$nor": [used]})
+    if query.get("only_with_upcoming"):
+        conditions.append(await _used(records, kind, caller, {"$gte": records.site.now()}, "_end"))
+    if query.get("search"):
+        conditions += await records.words.condition(query["search"])
+    orders = {"date": "date_utc", "modified": "modified_utc", "title": "sort", "id": "_id"}
+    field = orders[query.get("orderby") or "date"]
+    newest_first = query.get("order") or ("asc" if field in ("_id", "sort") else "desc")
+    direction = -1 if newest_first == "desc" else 1
+    return conditions, [(field, direction)] if field == "_id" else [(field, direction), ("_id", direction)]
+
+
+async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller: Caller) -> list[int]:
+    """What an event that the caller sees links to, as far as the caller sees that too."""
+    found = await records.database["events"].find_one(
+        {"$and": [{"_id": event}, visible(caller)]}, {FIELD[kind.name]: 1, "password": 1}
+    )
+    if found is None:
+        raise InvalidFields({name: Text("There is no event with this ID.")})
+    locked = found.get("password") and not caller.unlocks
+    return [] if locked else [copy["_id"] for copy in found.get(FIELD[kind.name], ())]
+
+
+async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: str) -> dict[str, Any]:
+    """Linked from an event that the caller sees and whose count or end is within the bound."""
+    if caller.sees_all:
+        return {f"events.live{end}": bound}
+    public = {f"events.publish{end}": bound}
+    if caller.own is None:
+        return public
+    own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}}
+    query = own | ({"end_utc": bound} if end else {})
+    ids = await records.database["events"].distinct(f"{FIELD[kind.name]}._id", query)
+    return {"$or": [public, {"_id": {"$in": ids}}]}

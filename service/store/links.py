@@ -1,0 +1,97 @@
+"""Links of an event: finding what is meant, and preparing what has to be created with it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from schemas.caller import Caller, Role
+from schemas.errors import InvalidFields
+from schemas.event import LINKED
+from schemas.kind import Kind
+from schemas.language import Text
+from schemas.site import Site
+from service.store.client import Database
+from service.store.copies import copy_of
+
+New = tuple[Kind, dict[str, Any]]
+
+
+class Maker(Protocol):
+    """Prepares a record of a kind from its input, without storing it."""
+
+    async def __call__(self, kind: Kind, data: dict[str, Any], caller: Caller) -> dict[str, Any]: ...
+
+
+class Links:
+    """Turns what a client sent for a link into copies of records, found or new."""
+
+    def __init__(self, database: Database, site: Site, make: Maker) -> None:
+        self._database = database
+        self._site = site
+        self._make = make
+
+    async def resolve(self, data: Mapping[str, Any], caller: Caller) -> tuple[dict[str, Any], list[New]]:
+        """The copies to embed for every link field sent, and the records to create with the event."""
+        copies: dict[str, Any] = {}
+        new: list[New] = []
+        wrong: dict[str, str] = {}
+        for field, kind in LINKED.items():
+            if field in data:
+                found, made, problem = await self._field(kind, data[field] or [], caller)
+                copies[field] = [copy_of(kind, record) for record in found]
+                new += made
+                wrong |= {field: problem} if problem else {}
+        if wrong:
+            raise InvalidFields(wrong)
+        return copies, new
+
+    async def _field(
+        self, kind: Kind, links: list[Any], caller: Caller
+    ) -> tuple[list[dict[str, Any]], list[New], Text | None]:
+        known = await self._by_id(kind, [link for link in links if isinstance(link, int)], caller)
+        records: dict[int, dict[str, Any]] = {}
+        new: list[New] = []
+        for link in links:
+            record = known.get(link) if isinstance(link, int) else await self._found(kind, link)
+            if record is None and isinstance(link, int):
+                return [], [], Text("There is no {kind} with the ID {id}.", kind=kind.name, id=link)
+            if record is None and not kind.is_post and caller.role is Role.CONTRIBUTOR:
+                return [], [], Text("There is no {kind} {name}.", kind=kind.name, name=repr(link))
+            if record is None:
+                record = await self._make(kind, {"name": link} if isinstance(link, str) else link, caller)
+                new.append((kind, record))
+            records.setdefault(record["_id"], record)
+        return list(records.values()), new, None
+
+    async def _by_id(self, kind: Kind, ids: list[int], caller: Caller) -> dict[int, dict[str, Any]]:
+        """Records by id; one that the caller may not see is as unknown as one that is not there."""
+        if not ids:
+            return {}
+        rows = await self._database[kind.plural].find({"_id": {"$in": ids}}).to_list(None)
+        return {row["_id"]: row for row in rows if caller.sees(row)}
+
+    async def _found(self, kind: Kind, link: Any) -> dict[str, Any] | None:
+        if isinstance(link, str):
+            return await find_term(self._database, kind, link)
+        # The data of a published record of the same name means that record.
+        given = {name: value for name, value in link.items() if value is not None}
+        settled = kind.settle(given, None, self._site)
+        wanted = {name: settled[name] for name in given if name in settled} | {"status": "publish"}
+        if given.get("status", "publish") != "publish":
+            return None
+        return await self._database[kind.plural].find_one(wanted, sort=[("_id", 1)])
+
+
+async def find_term(database: Database, kind: Kind, text: str) -> dict[str, Any] | None:
+    """A term by slug, else by name in any case."""
+    collection = database[kind.plural]
+    return await collection.find_one({"slug": text}) or await collection.find_one(
+        {"key": name_key(text)}, sort=[("_id", 1)]
+    )
+
+
+def name_key(name: str) -> str:
+    """What two names of terms share that count as the same."""
+    return unicodedata.normalize("NFC", name).casefold()

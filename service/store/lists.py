@@ -1,0 +1,52 @@
+"""Lists: a page of the records that a caller may see and a query asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.caller import Caller
+from schemas.errors import PageNotFound
+from schemas.kind import Document, Kind
+from service.store.event_lists import event_list
+from service.store.linked_lists import linked_list
+from service.store.records import PRIVATE, Records
+from service.store.term_lists import term_list
+
+Sort = list[tuple[str, int]]
+Asked = tuple[list[dict[str, Any]], Sort]
+Asking = Callable[[Records, Kind, Mapping[str, Any], Caller], Awaitable[Asked]]
+ASKING: dict[str, Asking] = {
+    "event": event_list,
+    "venue": linked_list,
+    "organizer": linked_list,
+    "category": term_list,
+    "tag": term_list,
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a list, and how long the list is."""
+
+    records: list[Document]
+    total: int
+
+
+async def find_page(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
+    conditions, sort = await ASKING[kind.name](records, kind, query, caller)
+    filter = {"$and": conditions} if conditions else {}
+    collection = records.database[kind.plural]
+    total = await collection.count_documents(filter)
+    skip = (query["page"] - 1) * query["per_page"]
+    if skip >= total:
+        if query["page"] > 1:
+            raise PageNotFound(kind=kind.name)
+        return Page([], 0)
+    if query.get("orderby") == "include" and query.get("include"):
+        rows = await collection.find(filter, PRIVATE).to_list(None)
+        rows.sort(key=lambda row: query["include"].index(row["_id"]), reverse=query.get("order") == "desc")
+        return Page(rows[skip : skip + query["per_page"]], total)
+    found = collection.find(filter, PRIVATE).sort(sort).skip(skip).limit(query["per_page"])
+    return Page(await found.to_list(None), total)

@@ -1,0 +1,43 @@
+"""Event passwords: kept as slow hashes, computed off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from argon2 import PasswordHasher
+from argon2.exceptions import VerifyMismatchError
+
+from schemas.caller import Caller
+from schemas.errors import PasswordNeeded
+
+
+class Passwords:
+    """Hashes and checks; at most two at a time, since each takes memory."""
+
+    def __init__(self) -> None:
+        self._hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+        self._threads = ThreadPoolExecutor(2, "passwords")
+
+    async def hash(self, password: str | None) -> str | None:
+        if not password:
+            return None
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._hasher.hash, password)
+
+    async def check(self, record: Mapping[str, Any], caller: Caller, password: str | None) -> None:
+        """Refuses, unless the event is open, the caller may open it, or the password is right."""
+        if not (hashed := record.get("password")) or caller.unlocks:
+            return
+        if not password:
+            raise PasswordNeeded
+        try:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._threads, self._hasher.verify, hashed, password)
+        except VerifyMismatchError:
+            raise PasswordNeeded from None
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False)

@@ -1,0 +1,53 @@
+"""The filters of the category and tag lists, turned into conditions on stored fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas import CATEGORY
+from schemas.caller import Caller
+from schemas.kind import Kind
+from service.store.event_lists import require
+from service.store.linked_lists import linked_ids
+from service.store.records import Records
+
+ORDERS = {"name": "sort", "id": "_id", "count": "events.publish", "include": "_id"}
+
+
+async def term_list(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
+) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+    conditions: list[dict[str, Any]] = []
+    for name, operator in (("include", "$in"), ("exclude", "$nin")):
+        if query.get(name):
+            await require(records, kind, name, query[name])
+            conditions.append({"_id": {operator: query[name]}})
+    conditions += await _of_event(records, kind, query, caller)
+    if query.get("slug"):
+        conditions.append({"slug": query["slug"]})
+    if (parent := query.get("parent")) is not None:
+        if parent:
+            await require(records, kind, "parent", [parent])
+        conditions.append({"parent": parent})
+    if query.get("search"):
+        conditions += await records.words.condition(query["search"])
+    field = ORDERS.get(query.get("orderby") or "name", query.get("orderby") or "name")
+    direction = -1 if query.get("order") == "desc" else 1
+    return conditions, [(field, direction)] if field == "_id" else [(field, direction), ("_id", direction)]
+
+
+async def _of_event(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
+) -> list[dict[str, Any]]:
+    """Terms of one event, or terms that are not empty: an event's own terms are not empty for its reader."""
+    for name in ("event", "post"):
+        if query.get(name) is not None:
+            return [{"_id": {"$in": await linked_ids(records, kind, name, query[name], caller)}}]
+    if not query.get("hide_empty"):
+        return []
+    used = {"events.publish": {"$gt": 0}}
+    if kind is not CATEGORY:
+        return [used]
+    above = await records.database[kind.plural].distinct("ancestors", used)
+    return [{"$or": [used, {"_id": {"$in": above}}]}]

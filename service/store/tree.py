@@ -1,0 +1,78 @@
+"""The tree of categories: each knows all its ancestors, and none can become its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.errors import InvalidFields, NotFound, TermExists
+from schemas.kind import Document, Kind
+from schemas.language import Text
+from service.store.client import Client, Database
+from service.store.links import name_key
+
+LOCK = {"_id": "category-tree"}
+
+
+async def settle_new(database: Database, kind: Kind, record: Mapping[str, Any]) -> Document:
+    """What a new term has beside its input. A name without a slug of its own must be new under its parent."""
+    parent = record.get("parent") or 0
+    key = name_key(record["name"])
+    settled: Document = {"key": key, "parent": parent, "ancestors": await _ancestors(database, kind, parent)}
+    if not record.get("slug"):
+        twin = await database[kind.plural].find_one({"key": key, "parent": parent}, {"_id": 1})
+        if twin:
+            raise TermExists(term_id=twin["_id"])
+        settled["claim"] = f"{parent}:{key}"
+    return settled
+
+
+async def _ancestors(database: Database, kind: Kind, parent: int, session: Any = None) -> list[int]:
+    if not parent:
+        return []
+    found = await database[kind.plural].find_one({"_id": parent}, {"ancestors": 1}, session=session)
+    if found is None:
+        raise InvalidFields({"parent": Text("There is no category with this ID.")})
+    return [*found["ancestors"], parent]
+
+
+async def move(database: Database, kind: Kind, stored: Document, parent: int, session: Any) -> list[int]:
+    """Hangs all below a category elsewhere, and answers its own new ancestors. One lock for the whole tree:
+    moves are rare, and two that each look harmless can make a circle together."""
+    categories, own = database[kind.plural], stored["_id"]
+    await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
+    above = await _ancestors(database, kind, parent, session)
+    if own in above:
+        raise InvalidFields({"parent": Text("A category cannot be its own ancestor.")})
+    async for below in categories.find({"ancestors": own}, {"ancestors": 1}, session=session):
+        kept = below["ancestors"][below["ancestors"].index(own) :]
+        change = {"$set": {"ancestors": above + kept}}
+        await categories.update_one({"_id": below["_id"]}, change, session=session)
+    return above
+
+
+async def remove(client: Client, database: Database, kind: Kind, stored: Document) -> list[int]:
+    """Takes a term away; its children move to its parent. Answers the children."""
+    terms, own, parent = database[kind.plural], stored["_id"], stored["parent"]
+
+    async def work(session: Any) -> list[int]:
+        await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
+        if not (await terms.delete_one({"_id": own}, session=session)).deleted_count:
+            raise NotFound(kind=kind.name)
+        children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
+        await terms.update_many(
+            {"parent": own}, {"$set": {"parent": parent}, "$inc": {"version": 1}}, session=session
+        )
+        await terms.update_many({"ancestors": own}, {"$pull": {"ancestors": own}}, session=session)
+        return children
+
+    await ensure_lock(database)
+    async with await client.start_session() as session:
+        found: list[int] = await session.with_transaction(work)
+        return found
+
+
+async def ensure_lock(database: Database) -> None:
+    """The document that writers of the tree queue at."""
+    # Made outside the transaction: an upsert inside one can break a unique index on old servers.
+    await database["counters"].update_one(LOCK, {"$setOnInsert": {"n": 0}}, upsert=True)
