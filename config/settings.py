@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,6 @@ def _read(one: Field[Any], name: str, environment: Mapping[str, str], flags: Map
     given = flags.get(one.name)
     text = given if given is not None else environment.get(name, "")
     if not text and given is None:
-        assert one.default is not MISSING
         return one.default
     try:
         return one.metadata["read"](text)

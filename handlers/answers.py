@@ -14,7 +14,8 @@ from aiohttp import web
 
 from handlers.parameters import query_pairs
 from handlers.ports import Page
-from schemas.event import EVENT, blanked, is_locked
+from schemas.event import EVENT
+from schemas.event_view import blanked, is_locked
 from schemas.kind import Document, Kind, View
 
 

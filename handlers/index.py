@@ -69,7 +69,8 @@ def arguments(operation: Operation, language: str) -> Document:
 
 def argument(field: Field[Any], partial: bool, language: str) -> Document:
     entry: Document = {"required": field.required and not partial}
-    entry |= {"type": word for base, word in reversed(TYPES) if isinstance(field, base)}
+    if word := next((word for base, word in TYPES if isinstance(field, base)), None):
+        entry["type"] = word
     default = field.load_default if field.load_default is not missing else field.metadata.get("default")
     if default is not None:
         entry["default"] = default

@@ -18,7 +18,10 @@ ASSETS = {
     "swagger-ui.css": "text/css",
     "favicon-32x32.png": "image/png",
 }
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'"
+)
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -56,9 +59,7 @@ def routes(site: Site) -> list[web.RouteDef]:
         raise web.HTTPFound("/docs")
 
     async def docs(request: web.Request) -> web.Response:
-        return web.Response(
-            text=PAGE, content_type="text/html", headers={"Content-Security-Policy": POLICY}
-        )
+        return web.Response(text=PAGE, content_type="text/html", headers={"Content-Security-Policy": POLICY})
 
     async def start(request: web.Request) -> web.Response:
         return web.Response(text=START % site.namespace, content_type="text/javascript")

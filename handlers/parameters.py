@@ -52,10 +52,10 @@ async def body_values(request: web.Request) -> dict[str, Any]:
         raise TooLarge from None
     if not body:
         return {}
-    type = request.content_type if "Content-Type" in request.headers else "application/json"
-    if type == "application/json":
+    sent = request.content_type if "Content-Type" in request.headers else "application/json"
+    if sent == "application/json":
         return _json(body)
-    if type == "application/x-www-form-urlencoded":
+    if sent == "application/x-www-form-urlencoded":
         return _form(body)
     raise UnsupportedType
 
@@ -84,7 +84,7 @@ def _form(body: bytes) -> dict[str, Any]:
 
 def _place(values: dict[str, Any], keys: list[str], value: str) -> None:
     """Puts a value where its bracketed name says: `organizer[0][email]`, `tags[]`."""
-    for key, following in zip(keys, keys[1:], strict=False):
+    for key in keys[:-1]:
         inner = values.setdefault(key or str(len(values)), {})
         if not isinstance(inner, dict):
             inner = values[key] = {}

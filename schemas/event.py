@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import ValidationError, fields, validates_schema
+from marshmallow import ValidationError, validates_schema
 
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
-from schemas.dates import details, show
-from schemas.fields import Choice, Flag, Many, Name, Number, Price, SlugText, Status, WebAddress, When
-from schemas.fields import Whole, Words, Zoned
-from schemas.kind import Document, Kind, ListInput, View
+from schemas.event_view import FLAGS, LINKED, EventShape, json_ld, represent
+from schemas.fields import (
+    Choice,
+    Flag,
+    Many,
+    Name,
+    Number,
+    Price,
+    SlugText,
+    Status,
+    WebAddress,
+    When,
+    Whole,
+    Words,
+    Zoned,
+)
+from schemas.kind import Document, Kind, ListInput
 from schemas.language import Text
 from schemas.links import PostLinks, TermLinks
 from schemas.organizer import ORGANIZER
-from schemas.post import PostInput, PostShape, about, envelope, settle_post
+from schemas.post import PostInput, about, settle_post
 from schemas.site import Site
 from schemas.tag import TAG
 from schemas.timing import settle_times
 from schemas.venue import VENUE
-from schemas.zones import parse_zone
-
-LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGANIZER}
-FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
-HIDDEN = ("description", "excerpt", "cost", "website", "image", *LINKED)
-"""What a protected event does not show without its password."""
 
 
 class EventInput(PostInput):
@@ -78,7 +84,9 @@ class EventListInput(ListInput):
     status = Many(Status(), metadata=about(Text("only events of these post statuses")))
     geoloc = Flag(metadata=about(Text("only events whose venue has coordinates, or only others")))
     geoloc_lat = Number(-90, 90, metadata=about(Text("latitude of a place; sent together with geoloc_lng")))
-    geoloc_lng = Number(-180, 180, metadata=about(Text("longitude of a place; sent together with geoloc_lat")))
+    geoloc_lng = Number(
+        -180, 180, metadata=about(Text("longitude of a place; sent together with geoloc_lat"))
+    )
     geoloc_radius = Number(0, 20038, metadata=about(Text("how far from the place a venue may be, in km")))
     include = Many(Whole(1), metadata=about(Text("only these event IDs; date filters are ignored")))
     post_parent = Whole(1, metadata=about(Text("only events that are part of this event ID")))
@@ -96,42 +104,6 @@ class EventListInput(ListInput):
             raise ValidationError(Text("Must be sent together with the other coordinate."), name)
 
 
-class DateShape(fields.Dict):
-    """A date in its parts."""
-
-
-class EventShape(PostShape):
-    """How an event is shown."""
-
-    title = fields.String()
-    excerpt = fields.String(allow_none=True)
-    all_day = fields.Boolean()
-    start_date = fields.String()
-    start_date_details = fields.Dict(values=fields.String())
-    end_date = fields.String()
-    end_date_details = fields.Dict(values=fields.String())
-    utc_start_date = fields.String()
-    utc_start_date_details = fields.Dict(values=fields.String())
-    utc_end_date = fields.String()
-    utc_end_date_details = fields.Dict(values=fields.String())
-    timezone = fields.String()
-    timezone_abbr = fields.String()
-    cost = fields.String()
-    cost_details = fields.Dict()
-    website = fields.String(allow_none=True)
-    show_map = fields.Boolean()
-    show_map_link = fields.Boolean()
-    hide_from_listings = fields.Boolean()
-    sticky = fields.Boolean()
-    featured = fields.Boolean()
-    ticketed = fields.Boolean()
-    post_parent = fields.Integer()
-    categories = fields.List(fields.Nested(CATEGORY.shape))
-    tags = fields.List(fields.Nested(TAG.shape))
-    venue = fields.Raw(metadata=about(Text("the venue; an array where there is none or more than one")))
-    organizer = fields.List(fields.Nested(ORGANIZER.shape))
-
-
 def settle(changes: Document, stored: Document | None, site: Site) -> Document:
     """The fields to store; links and passwords are the store's to resolve."""
     settled = settle_post(changes, stored, site) | settle_times(changes, stored, site)
@@ -144,84 +116,6 @@ def settle(changes: Document, stored: Document | None, site: Site) -> Document:
     if "post_parent" in changes or stored is None:
         settled["post_parent"] = changes.get("post_parent") or 0
     return settled
-
-
-def is_locked(record: Mapping[str, Any]) -> bool:
-    return bool(record.get("password"))
-
-
-def blanked(record: Mapping[str, Any], site: Site) -> Document:
-    """A protected event as lists show it: without anything that its password protects."""
-    empty = read_cost("", site.currency)
-    hidden: Document = {name: None for name in HIDDEN} | {name: [] for name in LINKED}
-    return {**record, **hidden, "cost": {"text": empty.text, "details": empty.details}}
-
-
-def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    zone = parse_zone(record["timezone"])
-    shown = envelope(kind, record, view)
-    shown |= {name: record.get(name) for name in ("title", "description", "excerpt", "slug", "image")}
-    shown["all_day"] = record["all_day"]
-    for name, moment in (
-        ("start_date", record["start"]),
-        ("end_date", record["end"]),
-        ("utc_start_date", record["start_utc"]),
-        ("utc_end_date", record["end_utc"]),
-    ):
-        shown[name], shown[f"{name}_details"] = show(moment), details(moment)
-    shown |= {"timezone": zone.name, "timezone_abbr": zone.abbreviation(record["start_utc"])}
-    shown |= {"cost": record["cost"]["text"], "cost_details": record["cost"]["details"]}
-    shown["website"] = record.get("website")
-    shown |= {name: record[name] for name in FLAGS} | {"post_parent": record["post_parent"]}
-    return shown | {name: _linked(name, record, view) for name in LINKED}
-
-
-def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
-    kind = LINKED[name]
-    seen = [
-        copy for copy in record.get(name, ()) if copy.get("status") != "trash" and view.caller.sees(copy)
-    ]
-    if not kind.is_post:
-        seen.sort(key=lambda copy: (copy["name"].casefold(), copy["_id"]))
-    shown = [kind.represent(kind, copy, view) for copy in seen]
-    return shown[0] if name == "venue" and len(shown) == 1 else shown
-
-
-def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    """The event as schema.org's Event."""
-    zone = parse_zone(record["timezone"])
-    body: Document = {"@context": "https://schema.org", "@type": "Event", "name": record["title"]}
-    body["description"] = record.get("description")
-    body["url"] = kind.page_url(view.site, record["slug"])
-    body["startDate"] = _iso(record["start_utc"], zone)
-    body["endDate"] = _iso(record["end_utc"], zone)
-    body["image"] = (record.get("image") or {}).get("url")
-    for name, linked in (("location", "venue"), ("organizer", "organizer")):
-        target = LINKED[linked]
-        seen = [copy for copy in record.get(linked, ()) if copy["status"] != "trash" and view.caller.sees(copy)]
-        assert target.json_ld is not None
-        body[name] = [target.json_ld(target, copy, view) for copy in seen]
-    if prices := record["cost"]["details"]["values"]:
-        body["offers"] = _offer(record, prices)
-    return {name: value for name, value in body.items() if value}
-
-
-def _iso(utc: Any, zone: Any) -> str:
-    from datetime import UTC
-
-    return utc.replace(tzinfo=UTC).astimezone(zone.info).isoformat()
-
-
-def _offer(record: Mapping[str, Any], prices: list[str]) -> Document:
-    currency = record["cost"]["details"]["currency_code"]
-    if len(prices) == 1:
-        return {"@type": "Offer", "price": prices[0], "priceCurrency": currency}
-    return {
-        "@type": "AggregateOffer",
-        "lowPrice": prices[0],
-        "highPrice": prices[-1],
-        "priceCurrency": currency,
-    }
 
 
 EVENT = Kind(

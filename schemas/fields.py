@@ -42,6 +42,11 @@ def limited(value: str, limit: int) -> str:
     return value
 
 
+def with_metadata(options: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The options of a field whose document says more."""
+    return options | {"metadata": {**options.get("metadata", {}), **more}}
+
+
 class Words(fields.String):
     """Free text, kept exactly as written; an empty one clears the field."""
 
@@ -102,9 +107,8 @@ class Whole(fields.Integer):
     """A whole number."""
 
     def __init__(self, least: int = 0, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**with_metadata(options, minimum=least))
         self.least = least
-        self.metadata.setdefault("minimum", least)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         return whole(value, self.least)
@@ -114,9 +118,8 @@ class Number(fields.Float):
     """A finite decimal number within bounds."""
 
     def __init__(self, low: float, high: float, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**with_metadata(options, minimum=low, maximum=high))
         self.low, self.high = low, high
-        self.metadata.update(minimum=low, maximum=high)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         text = str(value) if not isinstance(value, bool) else ""
@@ -221,7 +224,7 @@ def spread(value: Any) -> list[Any]:
     return [part.strip() if isinstance(part, str) else part for part in parts if part not in ("", None)]
 
 
-class Many(fields.List):
+class Many(fields.List[Any]):
     """A list of simple values in any spelling, without repetitions."""
 
     def __init__(self, inner: fields.Field[Any], limit: int = 200, **options: Any) -> None:
@@ -240,9 +243,8 @@ class Choice(fields.String):
     """One word of a fixed few, in any case."""
 
     def __init__(self, *words: str, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**with_metadata(options, enum=list(words)))
         self.words = words
-        self.metadata["enum"] = list(words)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         if not isinstance(value, str) or value.lower() not in self.words:

@@ -103,8 +103,8 @@ def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial:
         with Context(site):
             return dict(reader.load(values))
     except ValidationError as error:
-        assert isinstance(error.messages, dict)
-        raise InvalidFields({name: first(said) for name, said in error.messages.items()}) from None
+        bad = {str(name): first(said) for name, said in error.normalized_messages().items()}
+        raise InvalidFields(bad) from None
 
 
 def first(said: Any) -> str:

@@ -16,7 +16,7 @@ from schemas.language import Text
 MOST = 100
 
 
-class Links(fields.List):
+class Links(fields.List[Any]):
     """Records to link: IDs, objects with an id, and whatever else the kind of record allows."""
 
     def __init__(self, kind: Kind, **options: Any) -> None:

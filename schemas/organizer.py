@@ -35,7 +35,9 @@ class OrganizerShape(PostShape):
 
 def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     shown = envelope(kind, record, view)
-    return shown | {name: record.get(name) for name in ("organizer", "description", "slug", "image", *CONTACT)}
+    return shown | {
+        name: record.get(name) for name in ("organizer", "description", "slug", "image", *CONTACT)
+    }
 
 
 def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:

@@ -28,7 +28,8 @@ class TermListInput(ListInput):
     """Parameters of the category and tag lists."""
 
     search = Words(200, metadata=about(Text("only terms whose name or slug contains the text")))
-    exclude = Many(Whole(1), metadata=about(Text("leave out these IDs")))
+    # The interface's word is one of marshmallow's too; the field is collected before that one is set.
+    exclude = Many(Whole(1), metadata=about(Text("leave out these IDs")))  # type: ignore[assignment]
     include = Many(Whole(1), metadata=about(Text("only these IDs")))
     order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
     orderby = Choice(*ORDERS, metadata=about(Text("what to sort by")))
@@ -62,7 +63,12 @@ def settle(changes: Document, stored: Document | None, site: Site) -> Document:
 def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     site, id = view.site, record["_id"]
     urls = {"self": kind.rest_url(site, id), "collection": f"{site.api}/{kind.plural}"}
-    shown = {"id": id, "name": record["name"], "slug": record["slug"], "description": record.get("description")}
+    shown = {
+        "id": id,
+        "name": record["name"],
+        "slug": record["slug"],
+        "description": record.get("description"),
+    }
     shown["taxonomy"] = f"event_{kind.name}"
     if "parent" in kind.copied:
         shown["parent"] = parent = record.get("parent", 0)

@@ -12,7 +12,9 @@ from typing import Any
 from config import FLAGS, SettingError, Settings, read_settings
 from config.logs import configure
 from schemas.caller import Role
+from service.demo import fill
 from service.embedded import EmbeddedError
+from service.serve import opened, serve
 
 EPILOG = """every setting can also be given as a variable, such as KALENDS_PORT=9000; flags win.
 The README lists them all."""
@@ -21,8 +23,8 @@ The README lists them all."""
 def parser() -> argparse.ArgumentParser:
     main = argparse.ArgumentParser("kalends", description="A calendar-events service.", epilog=EPILOG)
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve = _command(commands, "serve", "serve the API, with an embedded MongoDB unless one is named")
-    serve.add_argument("--demo", action="store_true", help="fill an empty database with a season of events")
+    serving = _command(commands, "serve", "serve the API, with an embedded MongoDB unless one is named")
+    serving.add_argument("--demo", action="store_true", help="fill an empty database with a season of events")
     _command(commands, "demo", "fill an empty database with a season of events")
     token = commands.add_parser("token", help="make, list and revoke access tokens")
     actions = token.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -49,23 +51,17 @@ def _command(commands: Any, name: str, help: str) -> argparse.ArgumentParser:
 
 
 async def make_token(settings: Settings, role: str, name: str) -> None:
-    from service.serve import opened
-
     async with opened(settings) as store:
         print(await store.tokens.create(name, Role(role)))
 
 
 async def list_tokens(settings: Settings) -> None:
-    from service.serve import opened
-
     async with opened(settings) as store:
         for token in await store.tokens.list():
             print(f"{token['_id']:>6}  {token['role']:<12} {token['name']}")
 
 
 async def revoke_token(settings: Settings, id: int) -> None:
-    from service.serve import opened
-
     async with opened(settings) as store:
         if not await store.tokens.revoke(id):
             raise SettingError(f"there is no token {id}")
@@ -73,9 +69,6 @@ async def revoke_token(settings: Settings, id: int) -> None:
 
 
 async def fill_demo(settings: Settings) -> None:
-    from service.demo import fill
-    from service.serve import opened
-
     async with opened(settings) as store:
         made = await fill(store)
         print(f"{made} events made." if made else "There are events already; nothing was changed.")
@@ -83,8 +76,6 @@ async def fill_demo(settings: Settings) -> None:
 
 def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, Any, None]:
     if arguments.command == "serve":
-        from service.serve import serve
-
         return serve(settings, demo=arguments.demo)
     if arguments.command == "demo":
         return fill_demo(settings)

@@ -21,7 +21,11 @@ VENUES = [
      "country": "Germany", "geo_lat": 47.9941, "geo_lng": 7.8457},
 ]  # fmt: skip
 ORGANIZERS = [
-    {"organizer": "City Arts Council", "email": "arts@city.example.org", "website": "https://arts.example.org"},
+    {
+        "organizer": "City Arts Council",
+        "email": "arts@city.example.org",
+        "website": "https://arts.example.org",
+    },
     {"organizer": "Chess Club 1887", "phone": "+49 761 5550"},
     {"organizer": "Friends of the Library", "email": "friends@library.example.org"},
 ]

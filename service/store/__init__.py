@@ -16,7 +16,7 @@ from schemas.caller import Caller
 from schemas.errors import Problem
 from schemas.kind import Kind
 from schemas.site import Site
-from service.store.client import connect
+from service.store.client import Client, Database, connect
 from service.store.indexes import create_indexes
 from service.store.lists import Page, find_page
 from service.store.records import Records
@@ -31,11 +31,14 @@ SWEEP = 5.0
 class Store(Records):
     """Records of all kinds, their lists, and the tokens that guard them."""
 
+    def __init__(self, client: Client, database: Database, site: Site) -> None:
+        super().__init__(client, database, site)
+        self.tokens = Tokens(database, self.ids)
+
     async def start(self) -> None:
         """Makes indexes and counters ready; harmless when they are."""
         await create_indexes(self.database)
         await self.ids.catch_up()
-        self.tokens = Tokens(self.database, self.ids)
 
     async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
         return await find_page(self, kind, query, caller)

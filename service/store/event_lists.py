@@ -9,7 +9,8 @@ from typing import Any
 from schemas.caller import Caller
 from schemas.dates import Moment, parse_moment
 from schemas.errors import InvalidFields
-from schemas.event import EVENT, LINKED
+from schemas.event import EVENT
+from schemas.event_view import LINKED
 from schemas.kind import Kind
 from schemas.language import Text
 from schemas.site import Site
@@ -45,9 +46,7 @@ async def event_list(
         conditions.append({"_id": {"$in": query["include"]}})
     else:
         conditions += date_conditions(query, records.site)
-    conditions += [
-        {name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None
-    ]
+    conditions += [{name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None]
     conditions += await _links(records, query, caller)
     conditions += await _parent(records, query)
     conditions += _places(query, caller, records.site)
@@ -101,7 +100,10 @@ async def _links(records: Records, query: Mapping[str, Any], caller: Caller) -> 
         if kind.is_post:
             await require(records, kind, field, wanted)
             ids: dict[str, Any] = {"_id": {"$in": wanted}}
-            conditions += [{f"{field}._id": {"$in": wanted}}, {field: {"$elemMatch": ids | seen_copy(caller)}}]
+            conditions += [
+                {f"{field}._id": {"$in": wanted}},
+                {field: {"$elemMatch": ids | seen_copy(caller)}},
+            ]
         else:
             conditions.append({f"{field}._id": {"$in": await _terms(records, kind, field, wanted)}})
     return conditions

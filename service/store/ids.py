@@ -47,6 +47,4 @@ class Ids:
             collections = [self._database[kind.plural] for kind in KINDS if kind.ids == space]
             newest = [await one.find_one({}, {"_id": 1}, sort=[("_id", -1)]) for one in collections]
             highest = max((found["_id"] for found in newest if found), default=0)
-            await self._database["counters"].update_one(
-                {"_id": space}, {"$max": {"n": highest}}, upsert=True
-            )
+            await self._database["counters"].update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)

@@ -7,8 +7,7 @@ from typing import Any
 
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
-from schemas import KINDS
-from schemas.event import LINKED
+from schemas.event_view import LINKED
 from service.store.client import Database
 
 ORDER = ("start_utc", "_id", "end_utc")
@@ -18,8 +17,8 @@ def index(name: str, *keys: str, **options: Any) -> IndexModel:
     """An index on the keys in ascending order; `-key` descends and `key:type` names another type."""
     parsed: list[tuple[str, Any]] = []
     for key in keys:
-        field, _, type = key.removeprefix("-").partition(":")
-        parsed.append((field, type or (DESCENDING if key.startswith("-") else ASCENDING)))
+        field, _, special = key.removeprefix("-").partition(":")
+        parsed.append((field, special or (DESCENDING if key.startswith("-") else ASCENDING)))
     return IndexModel(parsed, name=name, **options)
 
 
@@ -73,5 +72,4 @@ INDEXES: dict[str, list[IndexModel]] = {
 
 async def create_indexes(database: Database) -> None:
     """Creates what is missing; running it again, or in several processes at once, changes nothing."""
-    assert {kind.plural for kind in KINDS} <= INDEXES.keys()
     await asyncio.gather(*(database[name].create_indexes(models) for name, models in INDEXES.items()))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from schemas.caller import Caller, Role
 from schemas.errors import InvalidFields
-from schemas.event import LINKED
+from schemas.event_view import LINKED
 from schemas.kind import Kind
 from schemas.language import Text
 from schemas.site import Site

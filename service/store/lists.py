@@ -36,17 +36,17 @@ class Page:
 
 async def find_page(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
     conditions, sort = await ASKING[kind.name](records, kind, query, caller)
-    filter = {"$and": conditions} if conditions else {}
+    wanted = {"$and": conditions} if conditions else {}
     collection = records.database[kind.plural]
-    total = await collection.count_documents(filter)
+    total = await collection.count_documents(wanted)
     skip = (query["page"] - 1) * query["per_page"]
     if skip >= total:
         if query["page"] > 1:
             raise PageNotFound(kind=kind.name)
         return Page([], 0)
     if query.get("orderby") == "include" and query.get("include"):
-        rows = await collection.find(filter, PRIVATE).to_list(None)
+        rows = await collection.find(wanted, PRIVATE).to_list(None)
         rows.sort(key=lambda row: query["include"].index(row["_id"]), reverse=query.get("order") == "desc")
         return Page(rows[skip : skip + query["per_page"]], total)
-    found = collection.find(filter, PRIVATE).sort(sort).skip(skip).limit(query["per_page"])
+    found = collection.find(wanted, PRIVATE).sort(sort).skip(skip).limit(query["per_page"])
     return Page(await found.to_list(None), total)

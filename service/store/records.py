@@ -47,7 +47,7 @@ class Records:
     """The one path that every kind of record takes."""
 
     def __init__(self, client: Client, database: Database, site: Site) -> None:
-        self._client = client
+        self.client = client
         self.database = database
         self.site = site
         self.ids = Ids(database)
@@ -130,7 +130,7 @@ class Records:
             for kind, record in new:
                 await self._collection(kind).insert_one(record, session=session)
 
-        async with await self._client.start_session() as session:
+        async with await self.client.start_session() as session:
             await session.with_transaction(insert)
 
     async def _after_event(self, event: Mapping[str, Any], changes: Any) -> None:
@@ -228,7 +228,7 @@ class Records:
         if not new and not moves:
             return await write()
         await tree.ensure_lock(self.database)
-        async with await self._client.start_session() as session:
+        async with await self.client.start_session() as session:
             saved: Document | None = await session.with_transaction(write)
             return saved
 
@@ -238,9 +238,7 @@ class Records:
         in_background(self._tasks, task)
         await asyncio.wait({task}, timeout=PATIENCE)
 
-    async def _new_slug(
-        self, kind: Kind, stored: Document, settled: Document, data: Document
-    ) -> str | None:
+    async def _new_slug(self, kind: Kind, stored: Document, settled: Document, data: Document) -> str | None:
         """The slug after the change, or None where it stays."""
         base = stored["slug"].removesuffix(TRASHED) if stored.get("status") == "trash" else stored["slug"]
         wished = slug_of(data.get("slug") or "", base)
@@ -269,7 +267,9 @@ class Records:
 
     async def _check_parent(self, record: Mapping[str, Any], own: int | None = None) -> None:
         parent = record.get("post_parent")
-        if parent and (parent == own or not await self.database["events"].find_one({"_id": parent}, {"_id": 1})):
+        if parent and (
+            parent == own or not await self.database["events"].find_one({"_id": parent}, {"_id": 1})
+        ):
             raise InvalidFields({"post_parent": Text("There is no such other event.")})
 
     async def publish(self, kind: Kind, id: int) -> None:
@@ -280,7 +280,12 @@ class Records:
     # Deleting
 
     async def delete(
-        self, kind: Kind, ref: Ref, caller: Caller, password: str | None = None, versions: frozenset[int] | None = None
+        self,
+        kind: Kind,
+        ref: Ref,
+        caller: Caller,
+        password: str | None = None,
+        versions: frozenset[int] | None = None,
     ) -> Document:
         stored = await self.find(kind, ref)
         if stored.get("status") == "trash" and caller.may_write(stored):
@@ -293,7 +298,7 @@ class Records:
     async def _remove(self, kind: Kind, stored: Document) -> Document:
         """Terms go for good: events lose them, and children move up."""
         chore = await self.copies.announce(kind, stored["_id"])
-        moved = await tree.remove(self._client, self.database, kind, stored)
+        moved = await tree.remove(self.client, self.database, kind, stored)
         for child in moved:
             await self._soon(self.copies.follow(await self.copies.announce(kind, child)))
         await self._soon(self.copies.follow(chore))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from schemas.event import LINKED
+from schemas.event_view import LINKED
 from schemas.kind import Kind
 from service.store.client import Database
 
@@ -32,7 +32,9 @@ def uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
     return {(field, copy["_id"]): state for field in LINKED for copy in event.get(field, ())}
 
 
-def changed_uses(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> dict[Use, tuple[State, State]]:
+def changed_uses(
+    old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> dict[Use, tuple[State, State]]:
     nothing: State = (False, False, None)
     before, after = uses(old), uses(new)
     pairs = {use: (before.get(use, nothing), after.get(use, nothing)) for use in before | after}
@@ -73,9 +75,7 @@ class Usage:
 
     async def _step(self, key: tuple[str, int, int], ids: list[int], latest: Mapping[Use, State]) -> None:
         field, published, live = key
-        change: dict[str, Any] = {
-            "$inc": {"events.publish": published, "events.live": live, "events.rev": 1}
-        }
+        change: dict[str, Any] = {"$inc": {"events.publish": published, "events.live": live, "events.rev": 1}}
         state = latest.get((field, ids[0]))
         if state and state[1]:
             ends = {"events.live_end": state[2]} | ({"events.publish_end": state[2]} if state[0] else {})

@@ -32,9 +32,11 @@ class Words:
         self._known: dict[str, int] = {}
 
     async def searchable(self, kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
-        """What a record is found and sorted by: its folded text, the numbers of its words, its folded name."""
-        parts = [fold(without_markup(text) if name in ("description", "excerpt") else text)
-                 for name, text in texts(kind, record)]
+        """What a record is found and sorted by: its folded text, its words' numbers, its folded name."""
+        parts = [
+            fold(without_markup(text) if name in ("description", "excerpt") else text)
+            for name, text in texts(kind, record)
+        ]
         folded = "\n".join(parts)
         numbers = await self._numbers(tokens(folded))
         return {"text": folded, "tok": sorted(numbers.values()), "sort": fold(record[kind.title])[:100]}

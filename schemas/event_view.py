@@ -1,0 +1,136 @@
+"""How an event is shown: as itself, in lists without what its password hides, and to search engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from marshmallow import fields
+
+from schemas.category import CATEGORY
+from schemas.costs import read_cost
+from schemas.dates import details, show
+from schemas.kind import Document, Kind, View
+from schemas.language import Text
+from schemas.organizer import ORGANIZER
+from schemas.post import PostShape, about, envelope
+from schemas.site import Site
+from schemas.tag import TAG
+from schemas.venue import VENUE
+from schemas.zones import Zone, parse_zone
+
+LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGANIZER}
+FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
+HIDDEN = ("description", "excerpt", "cost", "website", "image", *LINKED)
+"""What a protected event does not show without its password."""
+
+
+class EventShape(PostShape):
+    """How an event is shown."""
+
+    title = fields.String()
+    excerpt = fields.String(allow_none=True)
+    all_day = fields.Boolean()
+    start_date = fields.String()
+    start_date_details = fields.Dict(values=fields.String())
+    end_date = fields.String()
+    end_date_details = fields.Dict(values=fields.String())
+    utc_start_date = fields.String()
+    utc_start_date_details = fields.Dict(values=fields.String())
+    utc_end_date = fields.String()
+    utc_end_date_details = fields.Dict(values=fields.String())
+    timezone = fields.String()
+    timezone_abbr = fields.String()
+    cost = fields.String()
+    cost_details = fields.Dict()
+    website = fields.String(allow_none=True)
+    show_map = fields.Boolean()
+    show_map_link = fields.Boolean()
+    hide_from_listings = fields.Boolean()
+    sticky = fields.Boolean()
+    featured = fields.Boolean()
+    ticketed = fields.Boolean()
+    post_parent = fields.Integer()
+    categories = fields.List(fields.Nested(CATEGORY.shape))
+    tags = fields.List(fields.Nested(TAG.shape))
+    venue = fields.Raw(metadata=about(Text("the venue; an array where there is none or more than one")))
+    organizer = fields.List(fields.Nested(ORGANIZER.shape))
+
+
+def is_locked(record: Mapping[str, Any]) -> bool:
+    return bool(record.get("password"))
+
+
+def blanked(record: Mapping[str, Any], site: Site) -> Document:
+    """A protected event as lists show it: without anything that its password protects."""
+    empty = read_cost("", site.currency)
+    hidden: Document = dict.fromkeys(HIDDEN) | {name: [] for name in LINKED}
+    return {**record, **hidden, "cost": {"text": empty.text, "details": empty.details}}
+
+
+def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+    zone = parse_zone(record["timezone"])
+    shown = envelope(kind, record, view)
+    shown |= {name: record.get(name) for name in ("title", "description", "excerpt", "slug", "image")}
+    shown["all_day"] = record["all_day"]
+    for name, moment in (
+        ("start_date", record["start"]),
+        ("end_date", record["end"]),
+        ("utc_start_date", record["start_utc"]),
+        ("utc_end_date", record["end_utc"]),
+    ):
+        shown[name], shown[f"{name}_details"] = show(moment), details(moment)
+    shown |= {"timezone": zone.name, "timezone_abbr": zone.abbreviation(record["start_utc"])}
+    shown |= {"cost": record["cost"]["text"], "cost_details": record["cost"]["details"]}
+    shown["website"] = record.get("website")
+    shown |= {name: record[name] for name in FLAGS} | {"post_parent": record["post_parent"]}
+    return shown | {name: _linked(name, record, view) for name in LINKED}
+
+
+def _seen(name: str, record: Mapping[str, Any], view: View) -> list[Document]:
+    """The copies of linked records that the caller may see."""
+    return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and view.caller.sees(copy)]
+
+
+def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
+    kind = LINKED[name]
+    seen = [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and view.caller.sees(copy)]
+    if not kind.is_post:
+        seen.sort(key=lambda copy: (copy["name"].casefold(), copy["_id"]))
+    shown = [kind.represent(kind, copy, view) for copy in seen]
+    return shown[0] if name == "venue" and len(shown) == 1 else shown
+
+
+def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+    """The event as schema.org's Event."""
+    zone = parse_zone(record["timezone"])
+    body: Document = {"@context": "https://schema.org", "@type": "Event", "name": record["title"]}
+    body["description"] = record.get("description")
+    body["url"] = kind.page_url(view.site, record["slug"])
+    body["startDate"] = _iso(record["start_utc"], zone)
+    body["endDate"] = _iso(record["end_utc"], zone)
+    body["image"] = (record.get("image") or {}).get("url")
+    for name, linked in (("location", "venue"), ("organizer", "organizer")):
+        target = LINKED[linked]
+        assert target.json_ld is not None
+        body[name] = [target.json_ld(target, copy, view) for copy in _seen(linked, record, view)]
+    if prices := record["cost"]["details"]["values"]:
+        body["offers"] = _offer(record, prices)
+    return {name: value for name, value in body.items() if value}
+
+
+def _iso(utc: datetime, zone: Zone) -> str:
+    return utc.replace(tzinfo=UTC).astimezone(zone.info).isoformat()
+
+
+def _offer(record: Mapping[str, Any], prices: list[str]) -> Document:
+    currency = record["cost"]["details"]["currency_code"]
+    if len(prices) == 1:
+        return {"@type": "Offer", "price": prices[0], "priceCurrency": currency}
+    return {
+        "@type": "AggregateOffer",
+        "lowPrice": prices[0],
+        "highPrice": prices[-1],
+        "priceCurrency": currency,
+    }

@@ -1,0 +1,115 @@
+"""Fixtures: one real mongod for the session, an empty database and a client for each test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient
+
+from config import Settings
+from schemas.caller import Role
+from schemas.site import Site
+from service.app import create_app
+from service.embedded import embedded_mongod
+from service.site import site_of
+from service.store import Store, open_store
+
+
+@pytest.fixture(scope="session")
+def mongodb_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with asyncio.Runner() as runner:
+        mongod = embedded_mongod(tmp_path_factory.mktemp("mongod") / "data")
+        yield runner.run(mongod.__aenter__())
+        runner.run(mongod.__aexit__(None, None, None))
+
+
+class Api:
+    """Speaks HTTP to the service and answers (status, body). A path of `//x` is meant from the root."""
+
+    def __init__(self, client: TestClient[Any, Any], store: Store, token: str = "") -> None:
+        self.client = client
+        self.store = store
+        self.token = token
+        self.headers: Any = {}
+
+    async def send(self, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        headers |= options.pop("headers", {})
+        if body is not None:
+            options["json"] = body
+        address = path[1:] if path.startswith("//") else self.store.site.namespace + path
+        async with self.client.request(method, address, headers=headers, **options) as answer:
+            self.headers = answer.headers
+            is_json = answer.content_type == "application/json"
+            return answer.status, await answer.json() if is_json else await answer.text()
+
+    async def get(self, path: str, **query: Any) -> tuple[int, Any]:
+        return await self.send("GET", path, params=query or None)
+
+    async def post(self, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
+        return await self.send("POST", path, body, **options)
+
+    async def patch(self, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
+        return await self.send("PATCH", path, body, **options)
+
+    async def delete(self, path: str, **options: Any) -> tuple[int, Any]:
+        return await self.send("DELETE", path, **options)
+
+    async def made(self, plural: str, **body: Any) -> Any:
+        """A record that was created; anything but 201 fails the test."""
+        status, record = await self.post(f"/{plural}", body)
+        assert status == 201, record
+        return record
+
+    async def event(self, title: str = "Event", **body: Any) -> Any:
+        """An event next year, with whatever else is given."""
+        times = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
+        return await self.made("events", title=title, **times | body)
+
+    async def ids(self, plural: str, **query: Any) -> list[int]:
+        """The ids on a page of a list; anything but 200 fails the test."""
+        status, page = await self.get(f"/{plural}", **query)
+        assert status == 200, page
+        return [record["id"] for record in page[plural]]
+
+
+MakeApi = Callable[..., Awaitable[Api]]
+
+
+@pytest.fixture
+async def store(mongodb_uri: str, worker_id: str) -> AsyncIterator[Store]:
+    """A store on an empty database; its indexes are kept from test to test."""
+    async with open_store(mongodb_uri, f"test_{worker_id}", Site()) as store:
+        for name in await store.database.list_collection_names():
+            await store.database[name].delete_many({})
+        yield store
+
+
+@pytest.fixture
+def make_api(aiohttp_client: Any, store: Store) -> MakeApi:
+    """Makes an API with settings of its own: `await make_api(timezone="Europe/Paris")`."""
+
+    async def make(token: str = "", **settings: Any) -> Api:
+        chosen = replace(Settings(), **settings)
+        own = Store(store.client, store.database, site_of(chosen))
+        return Api(await aiohttp_client(create_app(chosen, own)), own, token)
+
+    return make
+
+
+@pytest.fixture
+async def api(make_api: MakeApi) -> Api:
+    """The API as a developer starts it: open, in UTC."""
+    return await make_api()
+
+
+@pytest.fixture
+async def roles(make_api: MakeApi, store: Store) -> dict[str, Api]:
+    """The same API in token mode, once for each role; `public` has no token."""
+    public = await make_api(auth="token")
+    tokens = {role.value: await store.tokens.create(role.value, role) for role in Role}
+    return {"public": public} | {name: Api(public.client, store, token) for name, token in tokens.items()}
