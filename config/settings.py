@@ -127,6 +127,12 @@ class Settings:
     def namespace(self) -> str:
         return f"{self.api_root}/calendar/events/v1"
 
+    def variables(self) -> dict[str, str]:
+        """The settings as variables, to hand them to another process."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        texts = {name: ",".join(v) if isinstance(v, tuple) else str(v) for name, v in values.items()}
+        return {PREFIX + name.upper(): text for name, text in texts.items() if text}
+
     def is_local(self) -> bool:
         try:
             return self.host == "localhost" or ip_address(self.host).is_loopback

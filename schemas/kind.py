@@ -103,8 +103,8 @@ def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial:
         with Context(site):
             return dict(reader.load(values))
     except ValidationError as error:
-        bad = {str(name): first(said) for name, said in error.normalized_messages().items()}
-        raise InvalidFields(bad) from None
+        said = error.messages if isinstance(error.messages, dict) else {"body": error.messages}
+        raise InvalidFields({name: first(messages) for name, messages in said.items()}) from None
 
 
 def first(said: Any) -> str:

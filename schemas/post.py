@@ -33,18 +33,23 @@ class PostInput(Input):
     image = Picture(metadata=about(Text("featured image, an ID or a URL")))
 
 
-class LinkedListInput(ListInput):
-    """Parameters of the venue and organizer lists."""
+class PostListInput(ListInput):
+    """Parameters that every list of posts takes."""
 
     search = Words(200, metadata=about(Text("text in the name, description or other text fields")))
+    status = Many(Status(), metadata=about(Text("only records of these post statuses")))
+    orderby = Choice("date", "modified", "title", "id", metadata=about(Text("what to sort by")))
+    order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
+
+
+class LinkedListInput(PostListInput):
+    """Parameters of lists whose records events link to: venues and organizers."""
+
     event = Whole(1, metadata=about(Text("only records linked from this event ID")))
     has_events = Flag(metadata=about(Text("only records that have events, or only those that have none")))
     only_with_upcoming = Flag(
         load_default=False, metadata=about(Text("only records with events that have not ended"))
     )
-    status = Many(Status(), metadata=about(Text("only records of these post statuses")))
-    orderby = Choice("date", "modified", "title", "id", metadata=about(Text("what to sort by")))
-    order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
 
 
 def settle_post(changes: Document, stored: Document | None, site: Site) -> Document:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
+from pymongo.errors import PyMongoError
+
 from config import FLAGS, SettingError, Settings, read_settings
 from config.logs import configure
 from schemas.caller import Role
@@ -90,9 +92,18 @@ def main() -> None:
         settings = read_settings(os.environ, {name: getattr(arguments, name) for name in FLAGS})
         configure(settings.log_level)
         asyncio.run(work(arguments, settings))
-    except (SettingError, EmbeddedError) as error:
-        print(f"kalends: {error}", file=sys.stderr)
-        sys.exit(2 if isinstance(error, SettingError) else 1)
+    except SettingError as error:
+        sys.exit(failed(str(error), 2))
+    except EmbeddedError as error:
+        sys.exit(failed(str(error), 1))
+    except PyMongoError as error:
+        sys.exit(failed(f"MongoDB cannot be used: {str(error).partition(', Timeout:')[0]}", 1))
+
+
+def failed(line: str, status: int) -> int:
+    """One line that says why, and the exit status."""
+    print(f"kalends: {line}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

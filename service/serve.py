@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -16,9 +17,11 @@ from config import SettingError, Settings
 from service.app import create_app
 from service.demo import fill
 from service.embedded import embedded_mongod, running_uri
+from service.guard import guarded
 from service.site import site_of
 from service.store import Store, open_store, sweeping
 
+KEEPALIVE = 20
 GRACE = 3.0
 """Seconds that requests under way get when the service is told to stop."""
 
@@ -35,10 +38,10 @@ async def database_uri(settings: Settings, *, shared: bool = True) -> AsyncItera
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, shared: bool = True) -> AsyncIterator[Store]:
-    """The store that the settings name."""
+async def opened(settings: Settings) -> AsyncIterator[Store]:
+    """The store that the settings name, beside a running service or without one."""
     async with (
-        database_uri(settings, shared=shared) as uri,
+        database_uri(settings) as uri,
         open_store(uri, settings.database, site_of(settings)) as store,
     ):
         yield store
@@ -56,26 +59,58 @@ def listening(settings: Settings) -> socket.socket:
 
 
 async def serve(settings: Settings, *, demo: bool = False) -> None:
+    """Serves until a signal says stop."""
     site_of(settings)
-    taken = listening(settings)
-    settings = replace(settings, port=taken.getsockname()[1])
-    stop = asyncio.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    with listening(settings) as taken:
+        settings = replace(settings, port=taken.getsockname()[1])
+        stop = asyncio.Event()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        async with database_uri(settings, shared=False) as uri:
+            settings = replace(settings, mongodb_uri=uri)
+            if demo:
+                async with opened(settings) as store:
+                    await fill(store)
+            run = one_process if settings.workers == 1 else several_processes
+            await run(settings, taken, stop)
+
+
+async def one_process(settings: Settings, taken: socket.socket, stop: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(opened(settings, shared=False))
-        if demo:
-            await fill(store)
-        await stack.enter_async_context(sweeping(store))
-        runner = web.AppRunner(
-            create_app(settings, store), access_log=None, keepalive_timeout=20, shutdown_timeout=GRACE
-        )
+        app = await ready_app(settings, stack)
+        runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEPALIVE, shutdown_timeout=GRACE)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.SockSite(runner, taken).start()
         announce(settings)
         await stop.wait()
-        print("Stopping.", file=sys.stderr)
+
+
+async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Application:
+    """The application with a store of its own; both end with the stack."""
+    uri, site = settings.mongodb_uri, site_of(settings)
+    store = await stack.enter_async_context(open_store(uri, settings.database, site, patient=True))
+    await stack.enter_async_context(sweeping(store))
+    return create_app(settings, store)
+
+
+async def several_processes(settings: Settings, taken: socket.socket, stop: asyncio.Event) -> None:
+    """Gunicorn keeps the workers: it replaces dead ones, and renews all of them on SIGHUP."""
+    command = [sys.executable, "-m", "service.workers", str(taken.fileno())]
+    environment = os.environ | settings.variables()
+    manager = await asyncio.create_subprocess_exec(
+        *guarded(*command), env=environment, pass_fds=[taken.fileno()], start_new_session=True
+    )
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, manager.send_signal, signal.SIGHUP)
+    ended = asyncio.create_task(manager.wait())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not ended.done():
+        manager.terminate()
+        await ended
+    elif manager.returncode:
+        raise SettingError(f"the workers ended with status {manager.returncode}")
 
 
 def announce(settings: Settings) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import sys
 import time
 from asyncio.subprocess import DEVNULL, STDOUT, Process
 from contextlib import suppress
-from pathlib import Path
 
-from service.embedded import guard
 from service.embedded.directory import Directory
 from service.embedded.errors import EmbeddedError
 from service.embedded.log import Log, how_it_ended
 from service.embedded.member import became_ready
 from service.embedded.program import Program
+from service.guard import guarded
 
 START_SECONDS = 120.0  # replaying a long journal takes its time
 STOP_SECONDS = 10.0
@@ -102,12 +99,10 @@ class Server:
 
     async def _spawn(self) -> Process:
         self._log.trim()
-        guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(os.getpid())]
         with self._log.opened() as log:
             # A session of its own: Ctrl-C is for the service, which closes its connections first.
             return await asyncio.create_subprocess_exec(
-                *guarded,
-                *self._program.command(self._directory),
+                *guarded(*self._program.command(self._directory)),
                 cwd=self._directory.socket.parent,
                 stdin=DEVNULL,
                 stdout=log,

@@ -16,10 +16,10 @@ from schemas.caller import Caller
 from schemas.errors import Problem
 from schemas.kind import Kind
 from schemas.site import Site
+from service.store.changes import Changes
 from service.store.client import Client, Database, connect
 from service.store.indexes import create_indexes
 from service.store.lists import Page, find_page
-from service.store.records import Records
 from service.store.tokens import Tokens
 
 __all__ = ["Page", "Store", "open_store"]
@@ -28,27 +28,30 @@ log = logging.getLogger("kalends.store")
 SWEEP = 5.0
 
 
-class Store(Records):
+class Store(Changes):
     """Records of all kinds, their lists, and the tokens that guard them."""
 
     def __init__(self, client: Client, database: Database, site: Site) -> None:
         super().__init__(client, database, site)
         self.tokens = Tokens(database, self.ids)
+        self._started = False
 
     async def start(self) -> None:
         """Makes indexes and counters ready; harmless when they are."""
         await create_indexes(self.database)
         await self.ids.catch_up()
+        self._started = True
 
     async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
         return await find_page(self, kind, query, caller)
 
     async def is_alive(self) -> bool:
         try:
-            await self.database.command("ping")
-        except PyMongoError:
+            async with asyncio.timeout(2):
+                await self.database.command("ping")
+        except (PyMongoError, TimeoutError):
             return False
-        return True
+        return self._started
 
     async def sweep(self) -> None:
         """What no request does: publishing what is due, and finishing what a dead process has begun."""
@@ -59,6 +62,8 @@ class Store(Records):
     async def keep_sweeping(self) -> None:
         while True:
             try:
+                if not self._started:
+                    await self.start()
                 await self.sweep()
             except (PyMongoError, Problem) as error:
                 log.warning("sweep will be tried again: %s", error)
@@ -77,12 +82,17 @@ class Store(Records):
 
 
 @asynccontextmanager
-async def open_store(uri: str, name: str, site: Site) -> AsyncIterator[Store]:
-    """A store on a database that is ready to use."""
+async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) -> AsyncIterator[Store]:
+    """A store on a database that is ready to use; a patient caller waits for it with `keep_sweeping`."""
     client = connect(uri)
     try:
         store = Store(client, client[name], site)
-        await store.start()
+        try:
+            await store.start()
+        except PyMongoError as error:
+            if not patient:
+                raise
+            log.warning("MongoDB cannot be used yet, and will be tried again: %s", error)
         yield store
         await store.close()
     finally:

@@ -31,7 +31,8 @@ def copy_of(kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_copied(kind: Kind, name: str) -> bool:
-    return name == "slug" or name in kind.copied or (kind.is_post and name in POST)
+    """Whether events show this field of the records that they link to."""
+    return kind.name in FIELD and (name == "slug" or name in kind.copied or (kind.is_post and name in POST))
 
 
 class Copies:

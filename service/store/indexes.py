@@ -7,7 +7,9 @@ from typing import Any
 
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
+from schemas import EVENT, KINDS
 from schemas.event_view import LINKED
+from schemas.kind import Kind
 from service.store.client import Database
 
 ORDER = ("start_utc", "_id", "end_utc")
@@ -22,7 +24,16 @@ def index(name: str, *keys: str, **options: Any) -> IndexModel:
     return IndexModel(parsed, name=name, **options)
 
 
-SHARED = [index("slug", "slug", unique=True), index("words", "tok"), index("by_title", "sort", "_id")]
+def indexes_of(kind: Kind) -> list[IndexModel]:
+    """Every record is found by slug, word and name; the rest depends on what its list is asked for."""
+    shared = [index("slug", "slug", unique=True), index("words", "tok"), index("by_title", "sort", "_id")]
+    if kind is EVENT:
+        return shared + POSTS + EVENTS
+    if not kind.is_post:
+        return shared + TERMS
+    return shared + POSTS + [index("by_name", kind.title, "_id"), *(USED if kind.copied else [])]
+
+
 POSTS = [
     index("by_date", "status", "-date_utc", "-_id"),
     index("any_by_date", "-date_utc", "-_id", "status"),
@@ -36,35 +47,25 @@ USED = [
 TERMS = [
     index("by_key", "key", "parent"),
     index("by_count", "events.publish", "_id"),
+    index("by_parent", "parent", "_id"),
+    index("by_ancestor", "ancestors"),
     index("claim", "claim", unique=True, partialFilterExpression={"claim": {"$type": "string"}}),
 ]
-INDEXES: dict[str, list[IndexModel]] = {
-    "events": [
-        *SHARED,
-        *POSTS,
-        index("listed", "hide_from_listings", "status", *ORDER),
-        index("any_listed", "hide_from_listings", *ORDER, "status"),
-        index("ending", "hide_from_listings", "status", "end_utc", "_id"),
-        index("own", "author", "status", *ORDER),
-        index("featured", "featured", "status", *ORDER),
-        index("ticketed", "ticketed", "status", *ORDER),
-        index("part_of", "post_parent", "status", *ORDER),
-        index("located", "venue.geo_lat", "status", *ORDER),
-        index("place", "venue.point:2dsphere", "status", "start_utc"),
-        *(
-            listed
-            for field in LINKED
-            for listed in (
-                index(field, f"{field}._id", "status", *ORDER),
-                index(f"{field}_last", f"{field}._id", "status", "-end_utc"),
-            )
-        ),
-        index("owing", "owes.refs", sparse=True),
-    ],
-    "venues": [*SHARED, *POSTS, *USED, index("named", "venue", "_id")],
-    "organizers": [*SHARED, *POSTS, *USED, index("named", "organizer", "_id")],
-    "categories": [*SHARED, *TERMS, index("ancestors", "ancestors"), index("by_parent", "parent", "_id")],
-    "tags": [*SHARED, *TERMS],
+EVENTS = [
+    index("listed", "hide_from_listings", "status", *ORDER),
+    index("any_listed", "hide_from_listings", *ORDER, "status"),
+    index("by_end", "hide_from_listings", "status", "end_utc", "_id"),
+    index("own", "author", "status", *ORDER),
+    index("featured", "featured", "status", *ORDER),
+    index("ticketed", "ticketed", "status", *ORDER),
+    index("part_of", "post_parent", "status", *ORDER),
+    index("located", "venue.geo_lat", "status", *ORDER),
+    index("place", "venue.point:2dsphere", "status", "start_utc"),
+    *(index(field, f"{field}._id", "status", *ORDER) for field in LINKED),
+    *(index(f"{field}_last", f"{field}._id", "status", "-end_utc") for field in LINKED),
+    index("owing", "owes.refs", sparse=True),
+]
+INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind in KINDS} | {
     "tokens": [index("digest", "digest", unique=True)],
     "words": [index("grams", "grams")],
 }

@@ -8,22 +8,23 @@ from typing import Any
 
 from schemas.caller import Caller
 from schemas.errors import PageNotFound
+from schemas.event import EVENT
 from schemas.kind import Document, Kind
 from service.store.event_lists import event_list
-from service.store.linked_lists import linked_list
+from service.store.post_lists import post_list
 from service.store.records import PRIVATE, Records
 from service.store.term_lists import term_list
 
 Sort = list[tuple[str, int]]
 Asked = tuple[list[dict[str, Any]], Sort]
 Asking = Callable[[Records, Kind, Mapping[str, Any], Caller], Awaitable[Asked]]
-ASKING: dict[str, Asking] = {
-    "event": event_list,
-    "venue": linked_list,
-    "organizer": linked_list,
-    "category": term_list,
-    "tag": term_list,
-}
+
+
+def asking(kind: Kind) -> Asking:
+    """What turns a query for this kind into conditions and an order."""
+    if kind is EVENT:
+        return event_list
+    return post_list if kind.is_post else term_list
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Page:
 
 
 async def find_page(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
-    conditions, sort = await ASKING[kind.name](records, kind, query, caller)
+    conditions, sort = await asking(kind)(records, kind, query, caller)
     wanted = {"$and": conditions} if conditions else {}
     collection = records.database[kind.plural]
     total = await collection.count_documents(wanted)

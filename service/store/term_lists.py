@@ -9,7 +9,7 @@ from schemas import CATEGORY
 from schemas.caller import Caller
 from schemas.kind import Kind
 from service.store.event_lists import require
-from service.store.linked_lists import linked_ids
+from service.store.post_lists import linked_ids
 from service.store.records import Records
 
 ORDERS = {"name": "sort", "id": "_id", "count": "events.publish", "include": "_id"}

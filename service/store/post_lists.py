@@ -1,4 +1,4 @@
-"""The filters of the venue and organizer lists, turned into conditions on stored fields."""
+"""The filters of the venue and organizer lists, and of any other posts, as conditions on stored fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.store.records import Records
 from service.store.visibility import visible
 
 
-async def linked_list(
+async def post_list(
     records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
 ) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
     conditions = [visible(caller, query.get("status"))]

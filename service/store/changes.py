@@ -1,0 +1,176 @@
+"""Changes: updating and deleting one record, the same way for every kind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from schemas.caller import Caller, Role
+from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, Trashed, Unavailable
+from schemas.event import EVENT
+from schemas.kind import Document, Kind
+from schemas.slugs import TRASHED, slug_of
+from service.store import tree
+from service.store.copies import in_background, is_copied
+from service.store.links import New, name_key
+from service.store.records import PRIVATE, TRIES, Records, Ref
+from service.store.slugs import free_slug
+from service.store.usage import changed_uses, note
+
+PATIENCE = 2.0
+"""Seconds that a request waits for events to follow; more is done behind it."""
+
+
+class Changes(Records):
+    """What happens to a record after it was made."""
+
+    async def update(
+        self,
+        kind: Kind,
+        ref: Ref,
+        data: Document,
+        caller: Caller,
+        password: str | None = None,
+        versions: frozenset[int] | None = None,
+    ) -> Document:
+        for _ in range(TRIES):
+            stored = await self.find(kind, ref)
+            await self._may_change(stored, caller, password, versions)
+            try:
+                if changed := await self._change(kind, stored, data, caller):
+                    return changed
+            except DuplicateKeyError:
+                if not kind.is_post:
+                    raise DuplicateTermSlug from None
+        raise Unavailable
+
+    async def _may_change(
+        self, stored: Document, caller: Caller, password: str | None, versions: frozenset[int] | None
+    ) -> None:
+        if not caller.may_write(stored):
+            raise Forbidden
+        await self.passwords.check(stored, caller, password)
+        if versions is not None and stored["version"] not in versions:
+            raise PreconditionFailed
+
+    async def _change(self, kind: Kind, stored: Document, data: Document, caller: Caller) -> Document | None:
+        """One attempt; None where the record has changed in the meantime."""
+        settled = kind.settle(self._allowed(kind, data, caller, stored), stored, self.site)
+        new: list[New] = []
+        if kind is EVENT:
+            await self._check_parent(settled, stored["_id"])
+            links, new = await self._links.resolve({n: data[n] for n in kind.links if n in data}, caller)
+            settled |= links
+            settled.pop("password", None)
+            if "new_password" in settled:
+                settled["password"] = await self.passwords.hash(settled.pop("new_password"))
+        if slug := await self._new_slug(kind, stored, settled, data):
+            settled["slug"] = slug
+        else:
+            settled.pop("slug", None)
+        if not settled:
+            return stored
+        if any(name in kind.searched for name in settled):
+            settled |= await self.words.searchable(kind, stored | settled)
+        if kind.title in settled and not kind.is_post:
+            settled["key"] = name_key(settled["name"])
+        settled["modified_utc"] = self.site.now()
+        return await self._save(kind, stored, settled, new)
+
+    async def _save(self, kind: Kind, stored: Document, settled: Document, new: list[New]) -> Document | None:
+        changes = changed_uses(stored, stored | settled) if kind is EVENT else {}
+        change: Document = {"$set": settled, "$inc": {"version": 1}}
+        if debt := note(changes, stored["version"] + 1, settled["modified_utc"]):
+            change["$push"] = {"owes": debt}
+        if "key" in settled or "parent" in settled:
+            # The name that was claimed at creation is free again.
+            change["$unset"] = {"claim": ""}
+        follows = any(is_copied(kind, name) for name in settled)
+        chore = await self.copies.announce(kind, stored["_id"]) if follows else None
+        saved = await self._store_change(kind, stored, change, new)
+        if saved is None:
+            return None
+        if changes:
+            await self._after_event(saved, changes)
+        if chore:
+            await self._soon(self.copies.follow(chore))
+        if kind is EVENT and any(name in settled for name in kind.links) and await self.copies.refresh(saved):
+            return await self.find(kind, saved["_id"])
+        return saved
+
+    async def _store_change(
+        self, kind: Kind, stored: Document, change: Document, new: list[New]
+    ) -> Document | None:
+        query = {"_id": stored["_id"], "version": stored["version"]}
+        parent = change["$set"].get("parent", stored.get("parent"))
+        moves = parent != stored.get("parent")
+
+        async def write(session: Any = None) -> Document | None:
+            for other, record in new:
+                await self._collection(other).insert_one(record, session=session)
+            if moves:
+                change["$set"]["ancestors"] = await tree.move(self.database, kind, stored, parent, session)
+            saved = await self._collection(kind).find_one_and_update(
+                query, change, PRIVATE, return_document=ReturnDocument.AFTER, session=session
+            )
+            if saved is None and session is not None:
+                await session.abort_transaction()
+            return saved
+
+        if not new and not moves:
+            return await write()
+        await tree.ensure_lock(self.database)
+        async with await self.client.start_session() as session:
+            saved: Document | None = await session.with_transaction(write)
+            return saved
+
+    async def _soon(self, work: Any) -> None:
+        """Waits a little for work that may be long; it goes on by itself."""
+        task = asyncio.ensure_future(work)
+        in_background(self._tasks, task)
+        await asyncio.wait({task}, timeout=PATIENCE)
+
+    async def _new_slug(self, kind: Kind, stored: Document, settled: Document, data: Document) -> str | None:
+        """The slug after the change, or None where it stays."""
+        base = stored["slug"].removesuffix(TRASHED) if stored.get("status") == "trash" else stored["slug"]
+        wished = slug_of(data.get("slug") or "", base)
+        if settled.get("status", stored.get("status")) == "trash":
+            wished = base + TRASHED if stored.get("status") != "trash" else stored["slug"]
+        if wished == stored["slug"]:
+            return None
+        if not kind.is_post:
+            return wished
+        return await free_slug(self._collection(kind), wished, stored["_id"])
+
+    async def publish(self, kind: Kind, id: int) -> None:
+        """What waited for its date becomes public."""
+        system = Caller(role=Role.ADMIN, unlocks=True)
+        await self.update(kind, id, {"status": "publish"}, system)
+
+    async def delete(
+        self,
+        kind: Kind,
+        ref: Ref,
+        caller: Caller,
+        password: str | None = None,
+        versions: frozenset[int] | None = None,
+    ) -> Document:
+        stored = await self.find(kind, ref)
+        if stored.get("status") == "trash" and caller.may_write(stored):
+            raise Trashed(kind=kind.name)
+        if kind.is_post:
+            return await self.update(kind, stored["_id"], {"status": "trash"}, caller, password, versions)
+        await self._may_change(stored, caller, password, versions)
+        return await self._remove(kind, stored)
+
+    async def _remove(self, kind: Kind, stored: Document) -> Document:
+        """Terms go for good: events lose them, and children move up."""
+        chore = await self.copies.announce(kind, stored["_id"])
+        moved = await tree.remove(self.client, self.database, kind, stored)
+        for child in moved:
+            await self._soon(self.copies.follow(await self.copies.announce(kind, child)))
+        await self._soon(self.copies.follow(chore))
+        return stored

@@ -1,0 +1,278 @@
+"""What only events have: times, links, costs, passwords, and the filters of their list."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conftest import Api, MakeApi
+
+DAY = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "start", "utc", "why"),
+    [
+        ({}, "2027-06-01 10:00:00", "2027-06-01 10:00:00", "the site's zone is the default"),
+        (
+            {"timezone": "america/new_york"},
+            "2027-06-01 10:00:00",
+            "2027-06-01 14:00:00",
+            "wall clock in the zone",
+        ),
+        ({"timezone": "UTC-5:30"}, "2027-06-01 10:00:00", "2027-06-01 15:30:00", "fixed offset"),
+        (
+            {"start_date": "2027-06-01T10:00:00+05:00", "timezone": "Europe/Paris"},
+            "2027-06-01 07:00:00",
+            "2027-06-01 05:00:00",
+            "an instant is converted into the zone",
+        ),
+        ({"all_day": True}, "2027-06-01 00:00:00", "2027-06-01 00:00:00", "all day from midnight"),
+        (
+            {
+                "start_date": "2027-03-14 02:30",
+                "end_date": "2027-03-14 05:00",
+                "timezone": "America/New_York",
+            },
+            "2027-03-14 03:30:00",
+            "2027-03-14 07:30:00",
+            "a gap moves forward",
+        ),
+    ],
+)
+async def test_times(api: Api, sent: dict[str, Any], start: str, utc: str, why: str) -> None:
+    event = await api.event(**sent)
+    assert (event["start_date"], event["utc_start_date"]) == (start, utc), why
+
+
+async def test_one_end_alone_is_checked_against_the_stored_other(api: Api) -> None:
+    event = await api.event()
+    path = f"/events/{event['id']}"
+    status, problem = await api.patch(path, {"end_date": "2027-06-01 09:00:00"})
+    assert (status, list(problem["data"]["params"])) == (400, ["end_date"])
+    status, moved = await api.patch(path, {"start_date": "2027-06-01 09:00:00"})
+    assert (status, moved["start_date"], moved["end_date"]) == (200, "2027-06-01 09:00:00", DAY["end_date"])
+    status, zoned = await api.patch(path, {"timezone": "Asia/Tokyo"})
+    assert (zoned["start_date"], zoned["utc_start_date"]) == ("2027-06-01 09:00:00", "2027-06-01 00:00:00")
+
+
+async def test_publication_waits_for_its_date(api: Api) -> None:
+    event = await api.event(date="2027-01-01 00:00:00")
+    assert event["status"] == "future"
+    now = await api.event(status="future")
+    assert now["status"] == "publish"
+    await api.store.database["events"].update_one(
+        {"_id": event["id"]}, {"$set": {"date_utc": api.store.site.now()}}
+    )
+    await api.store.sweep()
+    assert (await api.get(f"/events/{event['id']}"))[1]["status"] == "publish"
+
+
+@pytest.mark.parametrize(
+    ("spelling", "shown"),
+    [
+        ("[{a}, {b}]", ["a", "b"]),
+        ('"{a},{b}"', ["a", "b"]),
+        ("{a}", ["a"]),
+        ('["{b} ", "{a}", {b}]', ["b", "a"]),
+        ('{{"id": {a}}}', ["a"]),
+        ("[]", []),
+        ("null", []),
+        ('""', []),
+        ("0", []),
+    ],
+)
+async def test_links_in_every_spelling(api: Api, spelling: str, shown: list[str]) -> None:
+    ids = {name: (await api.made("organizers", organizer=name))["id"] for name in ("a", "b")}
+    sent = json.loads(spelling.format(**ids))
+    event = await api.event(organizer=sent)
+    assert [one["organizer"] for one in event["organizer"]] == shown
+
+
+async def test_venue_is_an_object_alone_and_an_array_otherwise(api: Api) -> None:
+    assert (await api.event())["venue"] == []
+    one = await api.event(venue={"venue": "Hall", "city": "Oslo"})
+    assert (one["venue"]["venue"], one["venue"]["city"]) == ("Hall", "Oslo")
+    two = await api.event(venue=[one["venue"]["id"], {"venue": "Annex"}])
+    assert [venue["venue"] for venue in two["venue"]] == ["Hall", "Annex"]
+
+
+async def test_inline_data_of_a_published_record_links_it(api: Api) -> None:
+    hall = await api.made("venues", venue="Hall", city="Oslo", zip="0150")
+    same = await api.event(venue={"venue": "Hall", "city": "Oslo"})
+    other = await api.event(venue={"venue": "Hall", "city": "Bergen"})
+    assert same["venue"]["id"] == hall["id"] != other["venue"]["id"]
+
+
+async def test_terms_by_id_slug_and_name_and_new_ones(api: Api) -> None:
+    jazz = await api.made("categories", name="Jazz & Blues", slug="jazz")
+    event = await api.event(categories=[jazz["id"], "jazz", "JAZZ & BLUES", "Folk"])
+    assert [category["name"] for category in event["categories"]] == ["Folk", "Jazz & Blues"]
+    status, problem = await api.post("/events", {"title": "x", **DAY, "tags": [4711]})
+    assert (status, list(problem["data"]["params"])) == (400, ["tags"])
+
+
+async def test_nothing_is_created_with_an_event_that_is_refused(api: Api) -> None:
+    body = {"title": "x", **DAY, "venue": {"venue": "New"}, "tags": ["new"], "organizer": 4711}
+    assert (await api.post("/events", body))[0] == 400
+    assert await api.ids("venues") == []
+    assert await api.ids("tags", hide_empty="0") == []
+
+
+async def test_single_event_describes_itself_to_search_engines(api: Api) -> None:
+    venue = {"venue": "Hall", "city": "Oslo", "geo_lat": 59.9, "geo_lng": 10.7}
+    event = await api.event(
+        venue=venue, organizer={"organizer": "Bob"}, cost="€10 – €20", timezone="Europe/Oslo"
+    )
+    _, read = await api.get(f"/events/{event['id']}")
+    described = read["json_ld"]
+    assert described["@type"] == "Event"
+    assert described["startDate"] == "2027-06-01T10:00:00+02:00"
+    assert described["location"][0]["geo"]["latitude"] == 59.9
+    assert described["organizer"][0]["name"] == "Bob"
+    assert (described["offers"]["lowPrice"], described["offers"]["priceCurrency"]) == ("10", "EUR")
+
+
+async def test_password_protects_reading_updating_and_deleting(api: Api) -> None:
+    event = await api.event("Secret meeting", description="zebra", password="s3cret", tags=["hush"])
+    path, by_slug = f"/events/{event['id']}", "/events/by-slug/secret-meeting"
+    for method, address in [
+        ("GET", path),
+        ("PATCH", path),
+        ("DELETE", path),
+        ("GET", by_slug),
+        ("DELETE", by_slug),
+    ]:
+        body = {} if method == "PATCH" else None
+        status, problem = await api.send(method, address, body)
+        assert (status, problem["code"]) == (403, "event-password-protected"), (method, address)
+    assert (await api.get(path, password="wrong"))[0] == 403
+    assert (await api.get(path, password="s3cret"))[1]["description"] == "zebra"
+    assert (await api.send("GET", by_slug, headers={"X-Event-Password": "s3cret"}))[0] == 200
+    _, page = await api.get("/events")
+    assert (page["events"][0]["title"], page["events"][0]["description"]) == ("Secret meeting", None)
+    assert page["events"][0]["tags"] == []
+    for word in ("zebra", "secret"):
+        assert await api.ids("events", search=word) == []
+    assert (await api.patch(path, {"password": "s3cret", "new_password": ""}))[0] == 200
+    assert (await api.get(path))[0] == 200
+    assert await api.ids("events", search="zebra") == [event["id"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"start_date": "2027-03-10"}, "cdef"),
+        ({"start_date": "2027-03-10 15:00:00"}, "cdef"),
+        ({"start_date": "2027-03-10 15:00:00", "strict_dates": "1"}, "ef"),
+        ({"end_date": "2027-03-10"}, "abcd"),
+        ({"end_date": "2027-03-10 12:00:00", "strict_dates": "true"}, "ab"),
+        ({"starts_after": "2027-03-09"}, "cdefg"),
+        ({"starts_before": "2027-03-09"}, "ab"),
+        ({"starts_before": "2027-03-09 22:00:00", "strict_dates": "yes"}, "a"),
+        ({"ends_before": "2027-03-10"}, "abcd"),
+        ({"ends_after": "2027-03-10"}, "efg"),
+        ({"start_date": "2027-03-09", "end_date": "2027-03-10"}, "bcd"),
+        ({"starts_after": "2027-03-09", "starts_before": "2027-03-10"}, "cde"),
+    ],
+)
+async def test_date_filters(api: Api, query: dict[str, str], found: str) -> None:
+    times = {
+        "a": ("2027-03-08 10:00", "2027-03-08 12:00"),
+        "b": ("2027-03-09 22:00", "2027-03-10 02:00"),
+        "c": ("2027-03-10", "2027-03-10"),
+        "d": ("2027-03-10 14:00", "2027-03-10 16:00"),
+        "e": ("2027-03-10 23:00", "2027-03-11 01:00"),
+        "f": ("2027-03-12 10:00", "2027-03-13 12:00"),
+        "g": ("2035-01-01 10:00", "2035-01-01 12:00"),
+    }
+    for title, (start, end) in times.items():
+        await api.event(title, start_date=start, end_date=end, all_day=title == "c")
+    _, page = await api.get("/events", per_page="50", **query)
+    assert "".join(event["title"] for event in page["events"]) == found
+    assert page["total"] == len(found)
+
+
+async def test_whole_days_are_the_site_s(make_api: MakeApi) -> None:
+    api = await make_api(timezone="America/New_York")
+    late = await api.event(start_date="2027-06-01 23:00:00", end_date="2027-06-01 23:30:00")
+    assert (late["timezone"], late["utc_start_date"]) == ("America/New_York", "2027-06-02 03:00:00")
+    assert await api.ids("events", start_date="2027-06-01", end_date="2027-06-01") == [late["id"]]
+    assert await api.ids("events", start_date="2027-06-02") == []
+
+
+async def test_filters_and_together(api: Api) -> None:
+    parent = await api.made("categories", name="Music")
+    child = await api.made("categories", name="Jazz", parent=parent["id"])
+    hall = await api.made("venues", venue="Hall", geo_lat=52.52, geo_lng=13.405)
+    both = await api.event("Both", categories=[child["id"]], venue=hall["id"], tags=["a b"], featured=True)
+    other = await api.event("Other", categories=[parent["id"]], ticketed=True, post_parent=both["id"])
+    cases: list[tuple[dict[str, Any], list[Any]]] = [
+        ({"categories": str(parent["id"])}, [both, other]),
+        ({"categories": "jazz"}, [both]),
+        ({"categories": "JAZZ,Music"}, [both, other]),
+        ({"tags": "a b"}, [both]),
+        ({"venue": str(hall["id"]), "categories": "music"}, [both]),
+        ({"featured": "no"}, [other]),
+        ({"ticketed": "on"}, [other]),
+        ({"post_parent": str(both["id"])}, [other]),
+        ({"geoloc": "true"}, [both]),
+        ({"geoloc": "false"}, [other]),
+        ({"geoloc_lat": "52.5", "geoloc_lng": "13.4"}, [both]),
+        ({"geoloc_lat": "52.5", "geoloc_lng": "13.4", "geoloc_radius": "1"}, []),
+        ({"search": "bot"}, [both]),
+        ({"search": "ther"}, [other]),
+        ({"order": "desc"}, [other, both]),
+        ({"orderby": "title"}, [both, other]),
+        ({"include": f"{other['id']},{both['id']}", "start_date": "2040-01-01"}, [both, other]),
+        ({"include": "4711"}, []),
+    ]
+    for query, found in cases:
+        assert await api.ids("events", **query) == [event["id"] for event in found], query
+
+
+@pytest.mark.parametrize("name", ["categories", "tags", "venue", "organizer", "post_parent"])
+async def test_unknown_records_in_filters_are_refused(api: Api, name: str) -> None:
+    status, problem = await api.get("/events", **{name: "4711"})
+    assert (status, list(problem["data"]["params"])) == (400, [name])
+
+
+async def test_one_coordinate_alone_is_refused(api: Api) -> None:
+    status, problem = await api.get("/events", geoloc_lat="1")
+    assert (status, list(problem["data"]["params"])) == (400, ["geoloc_lng"])
+
+
+async def test_hidden_events_are_left_out_of_lists(api: Api) -> None:
+    hidden = await api.event(hide_from_listings=True)
+    assert await api.ids("events") == []
+    assert await api.ids("events", include=str(hidden["id"])) == []
+    assert (await api.get(f"/events/{hidden['id']}"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("search", "is_found"),
+    [
+        ("summer", True),
+        ("ummer conc", True),
+        ("CONCERT füsse", True),
+        ('"summer concert"', True),
+        ('"concert summer"', False),
+        ("zebra-word", True),
+        ("bra-wo", True),
+        ("strong", False),
+        ("bold", True),
+        ("100%", True),
+        ("%", True),
+        ("a&b", True),
+        (".*", False),
+        ("(a+)+$", False),
+        ("nowhere", False),
+    ],
+)
+async def test_search_finds_any_part_of_any_word(api: Api, search: str, is_found: bool) -> None:
+    text = "Nackte <strong>Bold</strong> Füße, a zebra-word, 100% and a&amp;b"
+    event = await api.event("Summer Concert", description=text)
+    await api.event("Unrelated")
+    assert await api.ids("events", search=search) == ([event["id"]] if is_found else [])
