@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 KALENDS := $(BIN)/python -m service
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format lock clean
+.PHONY: help install run test check format catalogues lock clean
 
 help: ## print this help
 	@echo "Kalends, a calendar-events service"
@@ -14,9 +14,10 @@ help: ## print this help
 install: $(STAMP) ## make .venv/ with the locked dependencies
 
 $(STAMP): requirements-dev.txt pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "Setting up .venv/ (once; about a minute)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
 run: install ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds a season of events)
@@ -34,6 +35,9 @@ check: install ## format, lint, strict types, tests
 format: install ## rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+catalogues: install ## bring new texts into schemas/locale
+	$(BIN)/python -m schemas.catalogues
 
 lock: install ## renew the locked dependencies
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file requirements.txt pyproject.toml

@@ -1,5 +1,5 @@
 """What the process is told: settings and logging."""
 
-from config.settings import FLAGS, SettingError, Settings, read_settings
+from config.settings import FIELDS, SettingError, Settings, read_settings
 
-__all__ = ["FLAGS", "SettingError", "Settings", "read_settings"]
+__all__ = ["FIELDS", "SettingError", "Settings", "read_settings"]

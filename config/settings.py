@@ -83,25 +83,25 @@ def directory(text: str) -> Path:
     return Path(word(text)).expanduser()
 
 
-def setting(default: Any, read: Callable[[str], Any], help: str, *, flag: bool = False) -> Any:
-    return field(default=default, metadata={"read": read, "help": help, "flag": flag})
+def setting(default: Any, read: Callable[[str], Any], help: str) -> Any:
+    return field(default=default, metadata={"read": read, "help": help})
 
 
 @dataclass(frozen=True)
 class Settings:
     """Everything an operator can choose; the defaults serve one developer on one machine."""
 
-    host: str = setting("127.0.0.1", word, "address to listen on", flag=True)
-    port: int = setting(8080, whole(0, 65535), "port to listen on (0: any free one)", flag=True)
-    base_url: str = setting("", web_address, "public address that links start with", flag=True)
-    api_root: str = setting("", mount_path, "path below the base URL that the API sits under", flag=True)
+    host: str = setting("127.0.0.1", word, "address to listen on")
+    port: int = setting(8080, whole(0, 65535), "port to listen on (0: any free one)")
+    base_url: str = setting("", web_address, "public address that links start with")
+    api_root: str = setting("", mount_path, "path below the base URL that the API sits under")
     aliases: tuple[str, ...] = setting((), mount_paths, "more paths that serve the API, separated by commas")
-    mongodb_uri: str = setting("", mongodb_uri, "MongoDB to use (none: an embedded one)", flag=True)
-    database: str = setting("kalends", database_name, "name of the database", flag=True)
-    data_dir: Path = setting(Path(".kalends"), directory, "directory of the embedded MongoDB", flag=True)
-    timezone: str = setting("UTC", word, "time zone of the site", flag=True)
-    auth: str = setting("", one_of("open", "token"), "open: all may write; token: writes need one", flag=True)
-    workers: int = setting(1, whole(1, 64), "number of processes that serve", flag=True)
+    mongodb_uri: str = setting("", mongodb_uri, "MongoDB to use (none: an embedded one)")
+    database: str = setting("kalends", database_name, "name of the database")
+    data_dir: Path = setting(Path(".kalends"), directory, "directory of the embedded MongoDB")
+    timezone: str = setting("UTC", word, "time zone of the site")
+    auth: str = setting("", one_of("open", "token"), "open (everybody may write; default on loopback only) or token")
+    workers: int = setting(1, whole(1, 64), "number of processes that serve")
     max_per_page: int = setting(100, whole(1, 1000), "largest page a list may be asked for")
     max_body: int = setting(1_048_576, whole(1024, 15_000_000), "largest request body in bytes")
     request_seconds: int = setting(30, whole(1, 600), "time after which a request is given up")
@@ -109,9 +109,7 @@ class Settings:
     currency_symbol: str = setting("$", word, "currency of a cost that names none")
     currency_code: str = setting("USD", word, "its ISO code")
     currency_position: str = setting("prefix", one_of("prefix", "suffix"), "where its symbol stands")
-    log_level: str = setting(
-        "info", one_of("debug", "info", "warning", "error"), "how much is logged", flag=True
-    )
+    log_level: str = setting("info", one_of("debug", "info", "warning", "error"), "how much is logged")
 
     @property
     def access(self) -> str:
@@ -120,7 +118,8 @@ class Settings:
     @property
     def address(self) -> str:
         """The base URL; by default the address listened on."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = "localhost" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        host = f"[{host}]" if ":" in host else host
         return self.base_url or f"http://{host}:{self.port}"
 
     @property
@@ -140,12 +139,12 @@ class Settings:
             return False
 
 
-FLAGS = {one.name: one for one in fields(Settings) if one.metadata["flag"]}
+FIELDS = {one.name: one for one in fields(Settings)}
 
 
 def read_settings(environment: Mapping[str, str], flags: Mapping[str, str | None]) -> Settings:
     """Flags win over variables, variables over defaults; an unknown KALENDS_ name is an error."""
-    known = {PREFIX + one.name.upper(): one for one in fields(Settings)}
+    known = {PREFIX + name.upper(): one for name, one in FIELDS.items()}
     for name in environment:
         if name.startswith(PREFIX) and name not in known:
             raise SettingError(f"{name} is not a setting; known are {', '.join(sorted(known))}")

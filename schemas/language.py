@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -58,6 +59,6 @@ def _by_weight(header: str) -> list[str]:
     for part in header.lower().split(","):
         name, _, parameters = part.strip().partition(";")
         weight = parameters.strip().removeprefix("q=") or "1"
-        if weight.replace(".", "", 1).isdigit() and float(weight) > 0:
+        if re.fullmatch(r"[01](\.[0-9]{0,3})?", weight) and float(weight) > 0:
             weighted.append((-float(weight), name.split("-")[0]))
     return [name for _, name in sorted(weighted, key=lambda pair: pair[0])]

@@ -6,26 +6,29 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from pymongo.errors import PyMongoError
 
-from config import FLAGS, SettingError, Settings, read_settings
+from config import FIELDS, SettingError, Settings, read_settings
 from config.logs import configure
 from schemas.caller import Role
 from service.demo import fill
 from service.embedded import EmbeddedError
 from service.serve import opened, serve
 
-EPILOG = """every setting can also be given as a variable, such as KALENDS_PORT=9000; flags win.
-The README lists them all."""
+EPILOG = "Every setting can also be given as a variable, such as KALENDS_PORT=9000; flags win."
+WHERE_DATA_IS = ("mongodb_uri", "database", "data_dir", "log_level")
+"""Settings of the commands that do not serve."""
 
 
 def parser() -> argparse.ArgumentParser:
     main = argparse.ArgumentParser("kalends", description="A calendar-events service.", epilog=EPILOG)
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serving = _command(commands, "serve", "serve the API, with an embedded MongoDB unless one is named")
+    serving = _command(
+        commands, "serve", "serve the API, with an embedded MongoDB unless one is named", FIELDS
+    )
     serving.add_argument("--demo", action="store_true", help="fill an empty database with a season of events")
     _command(commands, "demo", "fill an empty database with a season of events")
     token = commands.add_parser("token", help="make, list and revoke access tokens")
@@ -39,16 +42,17 @@ def parser() -> argparse.ArgumentParser:
     return main
 
 
-def _command(commands: Any, name: str, help: str) -> argparse.ArgumentParser:
-    """A command that takes the settings as flags."""
+def _command(
+    commands: Any, name: str, help: str, settings: Iterable[str] = WHERE_DATA_IS
+) -> argparse.ArgumentParser:
+    """A command that takes settings as flags."""
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=help, description=help[0].upper() + help[1:] + ".", epilog=EPILOG
     )
-    for one in FLAGS.values():
-        shown = f" (default {one.default})" if str(one.default) else ""
-        command.add_argument(
-            "--" + one.name.replace("_", "-"), metavar="VALUE", help=str(one.metadata["help"]) + shown
-        )
+    for one in (FIELDS[name] for name in settings):
+        default = f" (default {one.default})" if str(one.default) and one.default != () else ""
+        flag = "--" + one.name.replace("_", "-")
+        command.add_argument(flag, metavar="VALUE", help=str(one.metadata["help"]) + default)
     return command
 
 
@@ -89,7 +93,7 @@ def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, An
 def main() -> None:
     arguments = parser().parse_args()
     try:
-        settings = read_settings(os.environ, {name: getattr(arguments, name) for name in FLAGS})
+        settings = read_settings(os.environ, {name: getattr(arguments, name, None) for name in FIELDS})
         configure(settings.log_level)
         asyncio.run(work(arguments, settings))
     except SettingError as error:

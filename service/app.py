@@ -18,6 +18,9 @@ from service.store import Store
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
+    # Answers differ by caller and language; a cache must ask again, which an ETag makes cheap.
+    "Cache-Control": "no-cache",
+    "Vary": "Authorization, X-Event-Password, Accept-Language",
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id",
 }

@@ -40,6 +40,12 @@ TABLE: dict[type[Problem], tuple[int, str]] = {
     errors.Unavailable: (503, "rest_unavailable"),
 }
 HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="kalends"'}, 503: {"Retry-After": "5"}}
+READING = {
+    "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
+    "Access-Control-Allow-Headers": "Authorization, X-Event-Password, If-None-Match",
+    "Access-Control-Max-Age": "86400",
+}
+"""What scripts on pages of other sites may do: read."""
 CRASHED = Text("Something went wrong here; the log has it under the request id {id}.")
 
 
@@ -90,7 +96,7 @@ def _other_method(request: web.Request, refused: web.HTTPMethodNotAllowed, langu
     """OPTIONS tells which methods there are; any other wrong method is refused with the same list."""
     allowed = ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))
     if request.method == "OPTIONS":
-        return web.Response(status=204, headers={"Allow": allowed})
+        return web.Response(status=204, headers={"Allow": allowed, **READING})
     answer = problem_answer(errors.MethodNotAllowed(), language)
     answer.headers["Allow"] = allowed
     return answer

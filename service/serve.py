@@ -22,7 +22,7 @@ from service.site import site_of
 from service.store import Store, open_store, sweeping
 
 KEEPALIVE = 20
-GRACE = 3.0
+GRACE = 2.0
 """Seconds that requests under way get when the service is told to stop."""
 
 

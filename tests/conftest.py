@@ -35,6 +35,7 @@ class Api:
         self.store = store
         self.token = token
         self.headers: Any = {}
+        self.text = ""
 
     async def send(self, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -43,9 +44,9 @@ class Api:
             options["json"] = body
         address = path[1:] if path.startswith("//") else self.store.site.namespace + path
         async with self.client.request(method, address, headers=headers, **options) as answer:
-            self.headers = answer.headers
+            self.headers, self.text = answer.headers, await answer.text()
             is_json = answer.content_type == "application/json"
-            return answer.status, await answer.json() if is_json else await answer.text()
+            return answer.status, await answer.json() if is_json else self.text
 
     async def get(self, path: str, **query: Any) -> tuple[int, Any]:
         return await self.send("GET", path, params=query or None)

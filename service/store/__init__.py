@@ -70,8 +70,9 @@ class Store(Changes):
             await asyncio.sleep(SWEEP)
 
     async def close(self) -> None:
+        """Waits a moment for work under way; what is left is written down, and taken up at the next start."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=10)
+            await asyncio.wait(self._tasks, timeout=1)
         self.passwords.close()
 
     async def publish_due(self) -> None:

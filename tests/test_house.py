@@ -1,0 +1,86 @@
+"""The rules of the house: imports run one way, and the recipe for a new kind works."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MAY_IMPORT = {
+    "config": {"config"},
+    "schemas": {"schemas"},
+    "handlers": {"handlers", "schemas"},
+    "service": {"config", "handlers", "schemas", "service"},
+}
+FILES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
+
+
+def test_imports_run_one_way() -> None:
+    for path in FILES:
+        package = path.relative_to(ROOT).parts[0]
+        ours = {name.split(".")[0] for name in imported(path)} & MAY_IMPORT.keys()
+        assert ours <= MAY_IMPORT[package], path
+
+
+@pytest.mark.parametrize(
+    ("library", "home"), [("motor", "service/store"), ("aiohttp_apispec", "handlers/document.py")]
+)
+def test_a_library_has_one_user(library: str, home: str) -> None:
+    users = [path for path in FILES if any(name.split(".")[0] == library for name in imported(path))]
+    assert users
+    assert all(str(path.relative_to(ROOT)).startswith(home) for path in users), users
+
+
+def test_files_are_small() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in FILES}
+    assert {name: length for name, length in lengths.items() if length > 300} == {}
+
+
+def test_recipe_for_a_sixth_kind(tmp_path: Path) -> None:
+    """Follows CONTRIBUTING.md on a copy of the house, then runs the tests that every kind runs."""
+    recipe = (ROOT / "CONTRIBUTING.md").read_text().split("## Add a sixth kind")[1]
+    code = re.search(r"```python\n(.*?)```", recipe, re.DOTALL)
+    assert code
+    for name in (*MAY_IMPORT, "tests", "pyproject.toml"):
+        source = ROOT / name
+        shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(source, tmp_path)
+    (tmp_path / "schemas/sponsor.py").write_text(re.sub(r"^   ", "", code[1], flags=re.MULTILINE))
+    listed = tmp_path / "schemas/__init__.py"
+    text = listed.read_text().replace("CATEGORY, TAG)", "CATEGORY, TAG, SPONSOR)")
+    listed.write_text(
+        text.replace("from schemas.tag", "from schemas.sponsor import SPONSOR\nfrom schemas.tag")
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests/test_records.py",
+        "-k",
+        "sponsor",
+        "-p",
+        "no:cacheprovider",
+    ]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = kept | {"PYTHONPATH": str(tmp_path)}
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    passed = re.search(r"(\d+) passed", run.stdout)
+    assert passed
+    assert int(passed[1]) >= 15

@@ -1,0 +1,44 @@
+"""The README tells the truth: its requests are sent, and its settings are the settings."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+from config import FIELDS
+from tests.conftest import Api
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+
+
+def requests() -> list[tuple[list[str], str]]:
+    """The curl commands of the README with the output that is printed below each."""
+    found = re.findall(r"\$ (curl .*)\n(\{.*)\n", README)
+    return [(shlex.split(command), shown) for command, shown in found]
+
+
+async def test_five_requests_answer_what_is_printed(api: Api) -> None:
+    assert len(requests()) == 5
+    for words, shown in requests():
+        flags = dict(pairwise(words))
+        data = [after for before, after in pairwise(words) if before == "-d"]
+        address = next(word for word in words if word.startswith("$API")).removeprefix("$API")
+        is_json = "-H" in flags
+        headers = {"Content-Type": "application/json" if is_json else "application/x-www-form-urlencoded"}
+        method = flags.get("-X", "POST" if data else "GET")
+        body = "&".join(data).encode() if data else None
+        await api.send(method, address, data=body, headers=headers)
+        at = 0
+        for part in (part for part in shown.split("…") if part):
+            at = api.text.find(part, at)
+            assert at >= 0, (part, api.text)
+            at += len(part)
+
+
+def test_every_setting_is_listed_with_its_meaning() -> None:
+    rows = re.findall(r"^\| `KALENDS_(\w+)` \|.*\| (.*) \|$", README, re.MULTILINE)
+    assert {name.lower(): meaning for name, meaning in rows} == {
+        name: one.metadata["help"] for name, one in FIELDS.items()
+    }
