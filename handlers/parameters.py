@@ -78,17 +78,20 @@ def _form(body: bytes) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in pairs:
         if match := NAME.fullmatch(name):
-            _place(values, [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])][:DEEPEST], value)
+            keys = [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])][:DEEPEST]
+            # A name that comes again without brackets is a list as well.
+            repeated = len(keys) == 1 and keys[0] in values
+            _place(values, [*keys, ""] if repeated else keys, value)
     return {name: _as_list(value) for name, value in values.items()}
 
 
 def _place(values: dict[str, Any], keys: list[str], value: str) -> None:
     """Puts a value where its bracketed name says: `organizer[0][email]`, `tags[]`."""
     for key in keys[:-1]:
-        inner = values.setdefault(key or str(len(values)), {})
-        if not isinstance(inner, dict):
-            inner = values[key] = {}
-        values = inner
+        name = key or str(len(values))
+        inner = values.setdefault(name, {})
+        values[name] = inner if isinstance(inner, dict) else {"0": inner}
+        values = values[name]
     values[keys[-1] or str(len(values))] = value
 
 

@@ -1,0 +1,544 @@
+"""What events show and count of other records stays in step with them, whoever changes or dies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+import pytest
+
+from config import Settings
+from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
+from schemas.caller import EVERYBODY
+from schemas.kind import load
+from schemas.site import Site
+from service.app import create_app
+from service.store import Store, copies, open_store
+from service.store.copies import FIELD
+from tests.checker import LONG_AGO, agrees, differences, sweep_later, until
+from tests.conftest import Api, MakeApi
+from tests.samples import named
+
+LINKABLE = [kind for kind in KINDS if kind.name in FIELD]
+POSTED = [kind for kind in LINKABLE if kind.is_post]
+Pair = tuple[Api, Api]
+every_linked = pytest.mark.parametrize("kind", LINKABLE, ids=named)
+every_linked_post = pytest.mark.parametrize("kind", POSTED, ids=named)
+
+
+class Died(Exception):
+    """Stands for the end of a process: nothing after it is done."""
+
+
+@pytest.fixture
+async def pair(
+    make_api: MakeApi, aiohttp_client: Any, mongodb_uri: str, store: Store
+) -> AsyncIterator[tuple[Api, Api]]:
+    """Two services on one database, each with a client and memory of its own, as two processes have."""
+    async with open_store(mongodb_uri, store.database.name, Site()) as other:
+        yield await make_api(), Api(await aiohttp_client(create_app(Settings(), other)), other)
+
+
+def shown(event: Any, kind: Kind) -> list[Any]:
+    """The linked records of a kind in an event; one venue is shown without a list around it."""
+    found = event[FIELD[kind.name]]
+    return found if isinstance(found, list) else [found]
+
+
+async def seen(api: Api, event: Any, kind: Kind) -> list[Any]:
+    """The titles of the linked records, which every way to read the event must agree on."""
+    ways = [
+        (await api.get(f"/events/{event['id']}"))[1],
+        (await api.get(f"/events/by-slug/{event['slug']}"))[1],
+        *(await api.get("/events", include=str(event["id"])))[1]["events"],
+    ]
+    titles = [[one[kind.title] for one in shown(way, kind)] for way in ways]
+    assert titles[0] == titles[1] == titles[2]
+    return titles[0]
+
+
+async def linked(api: Api, kind: Kind, title: str = "Old name", **more: Any) -> tuple[str, Any]:
+    """The path of a new record, and an event that links to it."""
+    record = await api.made(kind.plural, **{kind.title: title})
+    return f"/{kind.plural}/{record['id']}", await api.event(**{FIELD[kind.name]: [record["id"]]}, **more)
+
+
+# Following
+
+
+@every_linked
+async def test_a_new_name_shows_in_every_event(api: Api, kind: Kind) -> None:
+    path, first = await linked(api, kind)
+    id = int(path.rpartition("/")[2])
+    events = [first, *[await api.event(f"Event {n}", **{FIELD[kind.name]: [id]}) for n in range(3)]]
+    tags = []
+    for event in events:
+        await api.get(f"/events/{event['id']}")
+        tags.append(api.headers["ETag"])
+    await api.store.database["events"].update_many({}, {"$set": {"modified_utc": LONG_AGO}})
+    assert (await api.patch(path, {kind.title: "New name", "description": "Words"}))[0] == 200
+    for event, tag in zip(events, tags, strict=True):
+        assert await seen(api, event, kind) == ["New name"]
+        _, now = await api.get(f"/events/{event['id']}")
+        assert shown(now, kind)[0]["description"] == "Words"
+        assert not now["modified"].startswith("2001")
+        assert api.headers["ETag"] != tag
+        status, _ = await api.patch(f"/events/{event['id']}", {"title": "Mine"}, headers={"If-Match": tag})
+        assert status == 412
+    await agrees(api.store)
+
+
+@every_linked_post
+async def test_a_new_slug_shows_in_events(api: Api, kind: Kind) -> None:
+    path, event = await linked(api, kind)
+    slug = (await api.get(path))[1]["slug"]
+    assert (await api.patch(f"/{kind.plural}/by-slug/{slug}", {"slug": "another"}))[0] == 200
+    _, now = await api.get(f"/events/{event['id']}")
+    assert shown(now, kind)[0]["slug"] == "another"
+    assert "/another/" in shown(now, kind)[0]["url"]
+
+
+@every_linked_post
+async def test_what_is_in_the_trash_is_not_shown_until_it_returns(api: Api, kind: Kind) -> None:
+    path, event = await linked(api, kind)
+    assert (await api.delete(path))[0] == 200
+    assert await seen(api, event, kind) == []
+    assert (await api.patch(path, {"status": "publish"}))[0] == 200
+    assert await seen(api, event, kind) == ["Old name"]
+    await agrees(api.store)
+
+
+@every_linked_post
+async def test_a_draft_is_hidden_from_the_public_and_not_from_an_editor(
+    roles: dict[str, Api], kind: Kind
+) -> None:
+    editor, public = roles["editor"], roles["public"]
+    path, event = await linked(editor, kind)
+    id = path.rpartition("/")[2]
+    assert await seen(public, event, kind) == ["Old name"]
+    assert (await editor.patch(path, {"status": "draft"}))[0] == 200
+    assert await seen(public, event, kind) == []
+    assert await seen(roles["author"], event, kind) == []
+    assert await seen(editor, event, kind) == ["Old name"]
+    assert await seen(roles["viewer"], event, kind) == ["Old name"]
+    assert "Old name" not in str((await public.get(f"/events/{event['id']}"))[1])
+    assert await public.ids("events", **{FIELD[kind.name]: id}) == []
+    assert await editor.ids("events", **{FIELD[kind.name]: id}) == [event["id"]]
+    assert (await editor.patch(path, {"status": "publish"}))[0] == 200
+    assert await seen(public, event, kind) == ["Old name"]
+
+
+async def test_children_of_a_deleted_category_move_up_in_events_too(api: Api) -> None:
+    top = (await api.made("categories", name="Top"))["id"]
+    middle = (await api.made("categories", name="Middle", parent=top))["id"]
+    child = (await api.made("categories", name="Child", parent=middle))["id"]
+    await api.made("categories", name="Grandchild", parent=child)
+    event = await api.event(categories=[middle, child])
+    assert (await api.delete(f"/categories/{middle}"))[0] == 200
+    _, now = await api.get(f"/events/{event['id']}")
+    assert [(one["name"], one["parent"]) for one in now["categories"]] == [("Child", top)]
+    assert await api.ids("events", categories=str(top)) == [event["id"]]
+    await agrees(api.store)
+
+
+@every_linked
+async def test_an_event_made_while_its_link_is_renamed_shows_the_new_name(pair: Pair, kind: Kind) -> None:
+    record = await pair[0].made(kind.plural, **{kind.title: "Name"})
+    path = f"/{kind.plural}/{record['id']}"
+    other = await pair[0].event()
+    for number in range(20):
+        title = f"Name {number}"
+        body = {"title": "Event", "start_date": "2027-06-01", "end_date": "2027-06-02"}
+        body |= {FIELD[kind.name]: [record["id"]]}
+        (created, event), (renamed, _), (changed, _) = await asyncio.gather(
+            pair[0].post("/events", body),
+            pair[1].patch(path, {kind.title: title}),
+            pair[1].patch(f"/events/{other['id']}", {FIELD[kind.name]: [record["id"]], "title": title}),
+        )
+        assert (created, renamed, changed) == (201, 200, 200)
+        for one in (event, other):
+            _, now = await pair[0].get(f"/events/{one['id']}")
+            assert [copy[kind.title] for copy in shown(now, kind)] == [title]
+    await agrees(pair[0].store)
+
+
+@every_linked_post
+async def test_an_event_made_while_its_link_goes_to_the_trash_does_not_show_it(
+    pair: Pair, kind: Kind
+) -> None:
+    record = await pair[0].made(kind.plural, **{kind.title: "Name"})
+    path = f"/{kind.plural}/{record['id']}"
+    for number in range(15):
+        body = {"title": "Event", "start_date": "2027-06-01", "end_date": "2027-06-02"}
+        body |= {FIELD[kind.name]: [record["id"]]}
+        (created, event), (changed, _) = await asyncio.gather(
+            pair[0].post("/events", body),
+            pair[1].delete(path) if number % 2 == 0 else pair[1].patch(path, {"status": "publish"}),
+        )
+        assert (created, changed) == (201, 200)
+        _, now = await pair[0].get(f"/events/{event['id']}")
+        assert [copy[kind.title] for copy in shown(now, kind)] == ([] if number % 2 == 0 else ["Name"])
+    await agrees(pair[0].store)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LINKABLE if not kind.is_post], ids=named)
+async def test_an_event_made_while_its_term_is_deleted_does_not_keep_it(pair: Pair, kind: Kind) -> None:
+    for number in range(15):
+        term = await pair[0].made(kind.plural, name=f"Name {number}")
+        body = {"title": "Event", "start_date": "2027-06-01", "end_date": "2027-06-02"}
+        (created, event), (deleted, _) = await asyncio.gather(
+            pair[0].post("/events", body | {kind.plural: [term["id"]]}),
+            pair[1].delete(f"/{kind.plural}/{term['id']}"),
+        )
+        assert created in (201, 400)
+        assert deleted == 200
+        if created == 201:
+            assert (await pair[0].get(f"/events/{event['id']}"))[1][kind.plural] == []
+    await agrees(pair[0].store)
+
+
+async def crowd(api: Api, path: str, event: Any, size: int) -> None:
+    """Many more events like one that was created, written past the service."""
+    events, id = api.store.database["events"], int(path.rpartition("/")[2])
+    model = await events.find_one({"_id": event["id"]})
+    assert model is not None
+    await events.insert_many(
+        [model | {"_id": 100_000 + n, "slug": f"crowd-{n}"} for n in range(size)], ordered=False
+    )
+    assert await api.store.usage.recount(FIELD["venue"], id, api.store.site.now())
+
+
+async def test_thousands_of_events_follow_their_venue(api: Api) -> None:
+    path, event = await linked(api, VENUE)
+    await crowd(api, path, event, 3000)
+    events = api.store.database["events"]
+    for status, name in (("publish", "New name"), ("draft", "Newer name")):
+        assert (await api.patch(path, {"venue": name, "status": status}))[0] == 200
+
+        async def all_follow(name: str = name, status: str = status) -> bool:
+            wanted = {"venue.venue": name, "venue.status": status}
+            return await events.count_documents(wanted) == 3001
+
+        await until(all_follow)
+    await agrees(api.store)
+
+
+# Processes that die
+
+
+class DyingCollection:
+    """A collection whose process dies at a certain change of many documents."""
+
+    def __init__(self, collection: Any, after: int) -> None:
+        self._collection = collection
+        self._left = after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._collection, name)
+
+    async def update_many(self, *arguments: Any, **options: Any) -> Any:
+        if not self._left:
+            raise Died
+        self._left -= 1
+        return await self._collection.update_many(*arguments, **options)
+
+
+@every_linked
+async def test_another_process_finishes_what_one_left_half_done(
+    pair: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = await pair[0].made(kind.plural, **{kind.title: "Old name"})
+    for n in range(12):
+        await pair[0].event(f"Event {n}", **{FIELD[kind.name]: [record["id"]]})
+    monkeypatch.setattr(copies, "SLICE", 5)
+    dying = pair[0].store.copies
+    monkeypatch.setattr(dying, "_events", DyingCollection(pair[0].store.database["events"], 1))
+    status, _ = await pair[0].patch(f"/{kind.plural}/{record['id']}", {kind.title: "New name"})
+    assert status == 200
+    events = pair[1].store.database["events"]
+    assert await events.count_documents({f"{FIELD[kind.name]}.{kind.title}": "New name"}) == 5
+    await sweep_later(pair[1].store)
+    assert await differences(pair[1].store) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LINKABLE if not kind.is_post], ids=named)
+async def test_another_process_finishes_a_deletion(
+    pair: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = await pair[0].made(kind.plural, name="Name")
+    for n in range(12):
+        await pair[0].event(f"Event {n}", **{kind.plural: [record["id"]]})
+    monkeypatch.setattr(copies, "SLICE", 5)
+    dying = pair[0].store.copies
+    monkeypatch.setattr(dying, "_events", DyingCollection(pair[0].store.database["events"], 1))
+    assert (await pair[0].delete(f"/{kind.plural}/{record['id']}"))[0] == 200
+    await sweep_later(pair[1].store)
+    assert await differences(pair[1].store) == []
+
+
+async def test_children_that_moved_up_are_followed_after_a_death(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies when it has begun to write down what is to be followed."""
+    top = (await pair[0].made("categories", name="Top"))["id"]
+    middle = (await pair[0].made("categories", name="Middle", parent=top))["id"]
+    children = [(await pair[0].made("categories", name=f"C{n}", parent=middle))["id"] for n in range(2)]
+    await pair[0].event(categories=children)
+    announce, calls = pair[0].store.copies.announce, iter(range(100))
+
+    async def dies(kind: Kind, id: int) -> Any:
+        if next(calls) == 1:
+            raise Died
+        return await announce(kind, id)
+
+    monkeypatch.setattr(pair[0].store.copies, "announce", dies)
+    with pytest.raises(Died):
+        await pair[0].store.delete(CATEGORY, middle, EVERYBODY)
+    await sweep_later(pair[1].store)
+    assert await differences(pair[1].store) == []
+
+
+async def test_a_chore_is_not_crossed_off_before_its_change_is_made(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process sweeps between the announcement of a change and the change; then this one dies."""
+    path, _ = await linked(pair[0], VENUE)
+    announce = pair[0].store.copies.announce
+
+    async def swept(kind: Kind, id: int) -> Any:
+        chore = await announce(kind, id)
+        await asyncio.sleep(1.5)
+        await pair[1].store.sweep()
+        return chore
+
+    async def dies(chore: Any) -> None:
+        raise Died
+
+    monkeypatch.setattr(pair[0].store.copies, "announce", swept)
+    monkeypatch.setattr(pair[0].store.copies, "follow", dies)
+    assert (await pair[0].patch(path, {"venue": "New name"}))[0] == 200
+    await sweep_later(pair[1].store)
+    assert await differences(pair[1].store) == []
+
+
+async def test_an_event_that_was_linked_by_a_dying_process_shows_the_new_name(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The venue is renamed after the event's writer has read it, and the writer dies after writing."""
+    venue = await pair[0].made("venues", venue="Old name")
+    event = await pair[0].event()
+    searchable = pair[0].store.words.searchable
+
+    async def renamed_meanwhile(kind: Kind, record: Any) -> Any:
+        assert (await pair[1].patch(f"/venues/{venue['id']}", {"venue": "New name"}))[0] == 200
+        return await searchable(kind, record)
+
+    async def dies(*arguments: Any) -> None:
+        raise Died
+
+    monkeypatch.setattr(pair[0].store.words, "searchable", renamed_meanwhile)
+    monkeypatch.setattr(pair[0].store.usage, "apply", dies)
+    wanted = load(EVENT.schema, {"title": "Linked", "venue": [venue["id"]]}, Site(), partial=True)
+    with pytest.raises(Died):
+        await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)
+    await sweep_later(pair[1].store)
+    assert await differences(pair[1].store) == []
+
+
+STEPS: dict[str, dict[str, Any]] = {
+    "links": {"venue": {"venue": "Hall"}, "organizer": [], "tags": ["new"], "categories": ["also new"]},
+    "later": {"start_date": "2028-01-01 10:00:00", "end_date": "2028-01-01 12:00:00"},
+    "earlier": {"start_date": "2026-01-01 10:00:00", "end_date": "2026-01-01 12:00:00"},
+    "drafted": {"status": "draft"},
+    "trashed": {"status": "trash"},
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("counted", [False, True])
+async def test_counts_are_made_good_after_a_death(
+    pair: Pair, step: str, counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies between writing the event and counting, or between counting and saying so."""
+    links = {
+        "venue": {"venue": "Hall"},
+        "organizer": {"organizer": "Club"},
+        "tags": ["t"],
+        "categories": ["c"],
+    }
+    event = await pair[0].event(**links)
+    await pair[0].event(**links)
+    apply, events = pair[0].store.usage.apply, pair[0].store.database["events"]
+
+    async def dies(id: int, version: int, changes: Any) -> None:
+        before = await events.find_one({"_id": id}, {"owes": 1})
+        if counted and before:
+            await apply(id, version, changes)
+            await events.update_one({"_id": id}, {"$set": {"owes": before["owes"]}})
+        raise Died
+
+    monkeypatch.setattr(pair[0].store.usage, "apply", dies)
+    wanted = load(EVENT.schema, STEPS[step], Site(), partial=True)
+    with pytest.raises(Died):
+        await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)
+    await sweep_later(pair[1].store)
+    assert await differences(pair[1].store) == []
+
+
+async def test_a_slow_process_that_was_taken_for_dead_does_not_count_twice(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply, slow, swept = pair[0].store.usage.apply, asyncio.Event(), asyncio.Event()
+
+    async def waits(*arguments: Any) -> None:
+        slow.set()
+        await swept.wait()
+        await apply(*arguments)
+
+    monkeypatch.setattr(pair[0].store.usage, "apply", waits)
+    creation = asyncio.create_task(pair[0].event(venue={"venue": "Hall"}, tags=["tag"]))
+    await slow.wait()
+    await sweep_later(pair[1].store)
+    swept.set()
+    await creation
+    await agrees(pair[1].store)
+
+
+async def test_a_note_stays_as_long_as_counting_did_not_work(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dies(*arguments: Any) -> None:
+        raise Died
+
+    async def never_still(*arguments: Any) -> bool:
+        return False
+
+    monkeypatch.setattr(pair[0].store.usage, "apply", dies)
+    wanted = {"title": "Event", "start_date": "2027-06-01", "end_date": "2027-06-02", "tags": ["popular"]}
+    with pytest.raises(Died):
+        await pair[0].store.create(EVENT, load(EVENT.schema, wanted, Site()), EVERYBODY)
+    with monkeypatch.context() as patched:
+        patched.setattr(pair[1].store.usage, "recount", never_still)
+        await sweep_later(pair[1].store)
+    await sweep_later(pair[1].store)
+    assert await differences(pair[1].store) == []
+
+
+# Counting
+
+
+async def test_the_last_end_is_right_when_the_writes_of_one_event_are_counted_out_of_order(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venue = await pair[0].made("venues", venue="Hall")
+    await pair[0].event(venue=[venue["id"]])
+    apply, written, trashed = pair[0].store.usage.apply, asyncio.Event(), asyncio.Event()
+
+    async def waits(*arguments: Any) -> None:
+        written.set()
+        await trashed.wait()
+        await apply(*arguments)
+
+    monkeypatch.setattr(pair[0].store.usage, "apply", waits)
+    creation = asyncio.create_task(pair[0].event("Last", venue=[venue["id"]], end_date="2029-01-01 00:00:00"))
+    await written.wait()
+    assert (await pair[1].delete("/events/by-slug/last"))[0] == 200
+    trashed.set()
+    await creation
+    await agrees(pair[1].store)
+
+
+class InterruptedCollection:
+    """A collection where something else happens before the next change of one document."""
+
+    def __init__(self, collection: Any, events: list[Awaitable[Any]]) -> None:
+        self._collection = collection
+        self._events = events
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._collection, name)
+
+    async def update_one(self, *arguments: Any, **options: Any) -> Any:
+        if self._events:
+            await self._events.pop()
+        return await self._collection.update_one(*arguments, **options)
+
+
+@every_linked_post
+async def test_the_last_end_is_right_when_it_goes_and_comes_at_once(
+    pair: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later event appears while the end of the others is looked for."""
+    path, event = await linked(pair[0], kind)
+    id, usage = int(path.rpartition("/")[2]), pair[0].store.usage
+    later: list[Awaitable[Any]] = [pair[1].event(**{FIELD[kind.name]: [id]}, end_date="2029-01-01 00:00:00")]
+    collection = usage._collection
+    monkeypatch.setattr(usage, "_collection", lambda field: InterruptedCollection(collection(field), later))
+    assert (await pair[0].delete(f"/events/{event['id']}"))[0] == 200
+    assert later == []
+    await agrees(pair[0].store)
+
+
+async def test_everything_agrees_after_a_storm(pair: Pair) -> None:
+    venues = [(await pair[0].made("venues", venue=f"Venue {n}"))["id"] for n in range(3)]
+    organizers = [(await pair[0].made("organizers", organizer=f"Organizer {n}"))["id"] for n in range(2)]
+    categories = [(await pair[0].made("categories", name=f"Category {n}"))["id"] for n in range(4)]
+    events = [(await pair[0].event(f"Event {n}", venue=[venues[0]]))["id"] for n in range(4)]
+    bad: list[Any] = []
+
+    async def client(number: int) -> None:
+        chance, api = random.Random(number), pair[number % 2]
+
+        def links() -> dict[str, Any]:
+            every = {
+                "venue": chance.sample(venues, chance.randint(0, 2)),
+                "organizer": chance.sample(organizers, chance.randint(0, 2)),
+                "categories": chance.sample(categories, chance.randint(0, 2)),
+                "tags": chance.sample(["red", "green", "blue", "Black & White"], chance.randint(0, 3)),
+            }
+            return dict(chance.sample(sorted(every.items()), chance.randint(1, 4)))
+
+        def times() -> dict[str, Any]:
+            year = chance.randint(2025, 2030)
+            return {"start_date": f"{year}-01-01", "end_date": f"{year}-{chance.randint(1, 12):02}-02"}
+
+        async def step() -> tuple[int, Any]:
+            event = f"/events/{chance.choice(events)}"
+            which = chance.randrange(14)
+            if which < 3:
+                status = chance.choice(["publish", "draft"])
+                sent = {"title": chance.choice(["A", "B", "C"]), "status": status, **times(), **links()}
+                answer = await api.post("/events", sent)
+                events.append(answer[1]["id"])
+                return answer
+            if which < 9:
+                return await api.patch(event, chance.choice([links, times])())
+            if which == 9:
+                return await api.delete(event)
+            if which == 10:
+                return await api.patch(event, {"status": chance.choice(["publish", "draft", "trash"])})
+            if which == 11:
+                status = chance.choice(["publish", "draft", "trash"])
+                name = f"Venue {chance.random()}"
+                return await api.patch(f"/venues/{chance.choice(venues)}", {"venue": name, "status": status})
+            if which == 12:
+                parent = chance.choice([0, *categories])
+                return await api.patch(f"/categories/{chance.choice(categories)}", {"parent": parent})
+            _, page = await api.get("/tags", hide_empty="0")
+            if not page["tags"]:
+                return await api.post("/tags", {"name": "red"})
+            tag = chance.choice(page["tags"])
+            if chance.random() < 0.3:
+                return await api.delete(f"/tags/{tag['id']}")
+            return await api.patch(f"/tags/{tag['id']}", {"description": f"{chance.random()}"})
+
+        for _ in range(30):
+            status, answer = await step()
+            if status not in (200, 201, 400, 404, 410) or answer.get("code") == "rest_missing_callback_param":
+                bad.append((status, answer))
+
+    await asyncio.gather(*(client(number) for number in range(8)))
+    assert bad == []
+    await agrees(pair[0].store)

@@ -1,0 +1,345 @@
+"""The service as a process: killed, stopped, started wrongly, started twice, without its database."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientError, ClientSession
+
+from schemas.site import Site
+from service.embedded import embedded_mongod, running_uri
+from service.store import open_store
+from tests.checker import DEADLINE, agrees, sweep_later, until
+
+REPOSITORY = Path(__file__).parent.parent
+SERVE = (sys.executable, "-m", "service", "serve")
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def environment(data_dir: Path, **settings: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
+    chosen = {"DATA_DIR": str(data_dir), "PORT": "0"} | settings
+    return kept | {f"KALENDS_{name}": value for name, value in chosen.items()}
+
+
+def command(data_dir: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A command that is expected to end by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "service", *words],
+        cwd=REPOSITORY,
+        env=environment(data_dir, **settings),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+@dataclass
+class Running:
+    """A service in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    api: str
+    errors: Path
+    data_dir: Path
+
+    @property
+    def root(self) -> str:
+        return self.api.removesuffix("/calendar/events/v1")
+
+    @property
+    def mongod(self) -> int:
+        return int((self.data_dir / "db" / "mongod.lock").read_text())
+
+    async def end(self) -> int:
+        async def has_ended() -> bool:
+            return self.process.poll() is not None
+
+        await until(has_ended)
+        return self.process.wait()
+
+
+@contextmanager
+def spawned(data_dir: Path, output: Path, errors: Path, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    with (
+        output.open("wb") as out,
+        errors.open("wb") as err,
+        subprocess.Popen(
+            SERVE, cwd=REPOSITORY, env=environment(data_dir, **settings), stdout=out, stderr=err
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@asynccontextmanager
+async def running(data_dir: Path, **settings: str) -> AsyncIterator[Running]:
+    """A service that has announced its address."""
+    data_dir.parent.mkdir(parents=True, exist_ok=True)
+    output, errors = data_dir.with_suffix(".out"), data_dir.with_suffix(".err")
+    with spawned(data_dir, output, errors, **settings) as process:
+
+        async def is_announced() -> bool:
+            assert process.poll() is None, errors.read_text()
+            return "Stop with Ctrl-C" in output.read_text()
+
+        await until(is_announced)
+        (line,) = (line for line in output.read_text().splitlines() if line.split()[:1] == ["API"])
+        yield Running(process, line.split()[1].rstrip("/"), errors, data_dir)
+
+
+@dataclass
+class Load:
+    """Clients that create events without pause, and what they were answered."""
+
+    service: Running
+    acknowledged: list[int] = field(default_factory=list)
+    refused: list[tuple[int, Any, str | None]] = field(default_factory=list)
+    lost: int = 0
+    stopping: bool = False
+
+    async def create(self, session: ClientSession, number: int) -> None:
+        body = {
+            "title": f"Client {number}",
+            "start_date": "2027-06-01 10:00:00",
+            "end_date": "2027-06-01 12:00:00",
+            "tags": [f"tag {number % 3}"],
+            "venue": {"venue": f"Venue {number}"},
+        }
+        while not self.stopping:
+            try:
+                async with session.post(f"{self.service.api}/events", json=body) as answer:
+                    shown = await answer.json()
+                    if answer.status == 201:
+                        self.acknowledged.append(shown["id"])
+                    else:
+                        self.refused.append((answer.status, shown["code"], answer.headers.get("Retry-After")))
+            except (ClientError, ConnectionError):
+                self.lost += 1
+                await asyncio.sleep(0.05)
+
+    async def reaches(self, number: int) -> None:
+        async def enough() -> bool:
+            return len(self.acknowledged) >= number
+
+        await until(enough)
+
+
+@asynccontextmanager
+async def load(service: Running, clients: int = 6) -> AsyncIterator[Load]:
+    """Load for as long as it is open, and then until every client has its answer."""
+    under = Load(service)
+    async with ClientSession() as session:
+        tasks = [asyncio.create_task(under.create(session, number)) for number in range(clients)]
+        try:
+            yield under
+        finally:
+            under.stopping = True
+            await asyncio.gather(*tasks)
+
+
+async def check(service: Running, acknowledged: list[int]) -> None:
+    """Everything that was acknowledged is there, and everything agrees."""
+    uri = running_uri(service.data_dir)
+    assert uri
+    async with open_store(uri, "kalends", Site()) as store:
+        stored = {event["_id"] async for event in store.database["events"].find({}, {"_id": 1})}
+        assert set(acknowledged) <= stored
+        assert len(set(acknowledged)) == len(acknowledged)
+        await sweep_later(store)
+        await agrees(store)
+
+
+async def answer_of(url: str) -> tuple[int, Any, Any]:
+    async with ClientSession() as session, session.get(url) as answer:
+        return answer.status, await answer.json(), answer.headers
+
+
+# Death and stopping
+
+
+async def test_a_killed_mongod_costs_a_pause_and_nothing_else(data_dir: Path) -> None:
+    async with running(data_dir) as service, load(service) as under:
+        await under.reaches(30)
+        first = service.mongod
+        os.kill(first, signal.SIGKILL)
+        await under.reaches(len(under.acknowledged) + 60)
+        under.stopping = True
+        assert service.mongod != first
+        assert service.process.poll() is None
+        await check(service, under.acknowledged)
+    assert {refusal for refusal in under.refused if refusal != (503, "rest_unavailable", "5")} == set()
+    assert under.lost == 0
+
+
+async def test_a_killed_service_loses_nothing_that_it_acknowledged(data_dir: Path) -> None:
+    acknowledged: list[int] = []
+    for _ in range(2):
+        async with running(data_dir) as service, load(service) as under:
+            await under.reaches(40)
+            service.process.kill()
+            under.stopping = True
+        assert under.refused == []
+        acknowledged += under.acknowledged
+    async with running(data_dir) as service:
+        await check(service, acknowledged)
+
+
+async def test_a_service_that_is_told_to_stop_answers_what_it_has_begun(data_dir: Path) -> None:
+    acknowledged: list[int] = []
+    for name in (signal.SIGTERM, signal.SIGINT):
+        async with running(data_dir) as service, load(service) as under:
+            mongod = service.mongod
+            await under.reaches(40)
+            service.process.send_signal(name)
+            assert await service.end() == 0, service.errors.read_text()
+            under.stopping = True
+        assert under.refused == []
+        assert not Path(f"/proc/{mongod}").exists()
+        assert "Traceback" not in service.errors.read_text()
+        acknowledged += under.acknowledged
+    async with running(data_dir) as service:
+        await check(service, acknowledged)
+
+
+async def test_a_service_can_be_stopped_while_it_starts(data_dir: Path, tmp_path: Path) -> None:
+    output, errors = tmp_path / "out", tmp_path / "err"
+    with spawned(data_dir, output, errors) as process:
+
+        async def has_begun() -> bool:
+            return data_dir.exists()
+
+        await until(has_begun)
+        process.send_signal(signal.SIGTERM)
+        service = Running(process, "", errors, data_dir)
+        assert await service.end() == 0, errors.read_text()
+    assert "Traceback" not in errors.read_text()
+
+
+async def test_a_service_starts_without_its_database_and_waits_for_it(data_dir: Path, tmp_path: Path) -> None:
+    async with embedded_mongod(tmp_path / "mongod") as uri:
+        pass
+    async with running(data_dir, MONGODB_URI=uri) as service:
+        assert (await answer_of(f"{service.root}/health/live"))[0] == 200
+        assert (await answer_of(f"{service.root}/health/ready"))[0] == 503
+        status, problem, headers = await answer_of(f"{service.api}/events")
+        assert (status, problem["code"], headers["Retry-After"]) == (503, "rest_unavailable", "5")
+        async with embedded_mongod(tmp_path / "mongod"):
+
+            async def is_ready() -> bool:
+                return (await answer_of(f"{service.root}/health/ready"))[0] == 200
+
+            await until(is_ready)
+            async with load(service, 2) as under:
+                await under.reaches(4)
+            assert (under.refused, under.lost) == ([], 0)
+            service.process.terminate()
+            assert await service.end() == 0
+    assert not data_dir.exists()
+
+
+# Starting wrongly
+
+WRONG = [
+    ({"PORT": "abc"}, "KALENDS_PORT"),
+    ({"PORT": "65536"}, "KALENDS_PORT"),
+    ({"TIMEZONE": "Mars"}, "KALENDS_TIMEZONE"),
+    ({"AUTH": "maybe"}, "KALENDS_AUTH"),
+    ({"HOST": "0.0.0.0"}, "KALENDS_AUTH"),
+    ({"HOST": "no such host", "AUTH": "token"}, "no such host"),
+    ({"UNKNOWN": "1"}, "KALENDS_UNKNOWN"),
+    ({"MAX_PER_PAGE": "0"}, "KALENDS_MAX_PER_PAGE"),
+    ({"BASE_URL": "ftp://x"}, "KALENDS_BASE_URL"),
+    ({"BASE_URL": "https://[x"}, "KALENDS_BASE_URL"),
+    ({"DATABASE": "a b"}, "KALENDS_DATABASE"),
+    ({"MONGODB_URI": "http://x"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "http://me:hunter2@x/"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "http://me:hunt/hunter2@x/"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "me:hunter2@x"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "mongodb://"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "mongodb://me:hunter2:hunter2@x/"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "mongodb://me:hunter2@x:port/"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "mongodb://me:hunter2@x/?w=-1"}, "KALENDS_MONGODB_URI"),
+]
+
+
+@pytest.mark.parametrize(("settings", "named"), WRONG, ids=[str(settings) for settings, _ in WRONG])
+def test_a_wrong_setting_is_named_in_one_line(data_dir: Path, settings: dict[str, str], named: str) -> None:
+    ended = command(data_dir, "serve", **settings)
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.startswith("kalends: ")
+    assert (ended.stderr.count("\n"), ended.stdout) == (1, "")
+    assert named in ended.stderr
+    assert "hunter2" not in ended.stderr
+    assert not data_dir.exists()
+
+
+def test_a_busy_port_is_told_before_anything_starts(data_dir: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        ended = command(data_dir, "serve", PORT=str(busy.getsockname()[1]))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert (ended.stderr.startswith("kalends: cannot listen on"), ended.stderr.count("\n")) == (True, 1)
+    assert not data_dir.exists()
+
+
+# Commands
+
+
+async def test_commands_work_beside_a_running_service_and_without_one(data_dir: Path) -> None:
+    async with running(data_dir, AUTH="token") as service:
+        second = await asyncio.to_thread(command, data_dir, "serve")
+        assert (second.returncode, second.stdout) == (1, "")
+        assert f"in use by process {service.process.pid}" in second.stderr
+        assert second.stderr.count("\n") == 1
+        made = await asyncio.to_thread(command, data_dir, "token", "create", "--role=editor", "--name=Me")
+        assert made.returncode == 0, made.stderr
+        token = made.stdout.splitlines()[-1]
+        assert token == token.strip()
+        assert " " not in token
+        filled = await asyncio.to_thread(command, data_dir, "demo")
+        assert (filled.returncode, "events made" in filled.stdout) == (0, True), filled.stderr
+        assert (await answer_of(f"{service.api}/events"))[1]["total"] > 0
+        tags = f"{service.api}/tags"
+        async with ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
+            async with session.post(tags, json={"name": "Beside"}) as answer:
+                assert answer.status == 201
+            service.process.terminate()
+            assert await service.end() == 0
+
+    listed = await asyncio.to_thread(command, data_dir, "token", "list")
+    assert [line.split() for line in listed.stdout.splitlines()] == [["1", "editor", "Me"]]
+    again = await asyncio.to_thread(command, data_dir, "demo")
+    assert (again.returncode, "nothing was changed" in again.stdout) == (0, True)
+    made = await asyncio.to_thread(command, data_dir, "token", "create", "--role=viewer", "--name=Guest")
+    assert (made.returncode, made.stdout.count("\n")) == (0, 1)
+    unknown = await asyncio.to_thread(command, data_dir, "token", "revoke", "99")
+    assert (unknown.returncode, unknown.stderr) == (2, "kalends: there is no token 99\n")
+
+    async with running(data_dir, AUTH="token") as service:
+        revoked = await asyncio.to_thread(command, data_dir, "token", "revoke", "1")
+        assert revoked.returncode == 0, revoked.stderr
+        async with ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
+
+            async def is_refused() -> bool:
+                async with session.get(f"{service.api}/tags") as answer:
+                    return answer.status == 401
+
+            await until(is_refused)
