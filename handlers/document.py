@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_schema
@@ -25,6 +27,7 @@ INTRODUCTION = Text(
     "Descriptions and error messages come in English, German, Spanish and French, "
     "chosen with ?lang= or the Accept-Language header."
 )
+UNCHANGED = Text("The record is still the one that If-None-Match names.")
 PROBLEMS: dict[int, Text] = {
     400: Text("The request is not valid; data.params names what."),
     401: Text("Credentials are missing or wrong."),
@@ -35,11 +38,16 @@ PROBLEMS: dict[int, Text] = {
     412: Text("The record is not the one that If-Match names."),
     413: Text("The body is too large."),
     415: Text("The body is neither JSON nor a form."),
-    429: Text("Too many requests."),
     503: Text("The database is out of reach."),
 }
+PUBLISHED = datetime(2027, 1, 15, 9, 30)
 SECURITY = {
-    "token": {"type": "apiKey", "in": "header", "name": "Authorization"},
+    "token": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": Text("Bearer, a blank, and a token"),
+    },
     "basic": {"type": "basic"},
 }
 
@@ -60,15 +68,12 @@ def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
     async def doc(request: web.Request) -> web.Response:
         return json_answer(localised(site, request["language"]))
 
-    own = Operation(("GET",), "/doc", doc, Text("Describe the interface"))
-    whole = [own, *table]
-
     @lru_cache(8)
     def localised(site: Site, language: str) -> Document:
-        translated: Document = in_language(document(site, whole), language)
+        translated: Document = in_language(document(site, table), language)
         return translated
 
-    return [own]
+    return [Operation(("GET",), "/doc", doc, Text("Describe the interface"))]
 
 
 def document(site: Site, table: Sequence[Operation]) -> Document:
@@ -85,7 +90,7 @@ def document(site: Site, table: Sequence[Operation]) -> Document:
         title="Kalends",
         version="1",
         info={"description": INTRODUCTION},
-        basePath=site.namespace,
+        basePath=urlsplit(site.api).path,
         securityDefinitions=SECURITY,
         schemes=[site.base_url.partition(":")[0]],
         host=site.host,
@@ -136,10 +141,17 @@ def responses(operation: Operation, site: Site) -> Document:
     good: Document = {"description": operation.summary, "schema": answer_schema(operation)}
     if operation.kind:
         shown = example(operation.kind, site)
-        listed = {operation.kind.plural: [shown], "rest_url": "", "total": 1, "total_pages": 1}
+        listed = {
+            operation.kind.plural: [shown],
+            "rest_url": f"{site.api}/{operation.kind.plural}?page=1",
+            "total": 1,
+            "total_pages": 1,
+        }
         good["examples"] = {"application/json": listed if operation.is_list else shown}
     answers = {str(operation.status): good}
-    for status in (*operation.problems, 429, 503):
+    if 304 in operation.problems:
+        answers["304"] = {"description": UNCHANGED}
+    for status in sorted({*operation.problems, 401, 503} - {304}):
         answers[str(status)] = {"description": PROBLEMS[status], "schema": ErrorShape}
     return answers
 
@@ -165,8 +177,9 @@ def example(kind: Kind, site: Site) -> Document:
     data = load(kind.schema, {k: v for k, v in kind.sample.items() if k not in kind.links}, site)
     slug = slug_of(kind.sample[kind.title], kind.name)
     status = {"status": "publish", "author": 1} if kind.is_post else {}
-    record = kind.settle(data | status, None, site) | {"_id": 1, "version": 1, "slug": slug}
-    return kind.represent(kind, record | {"modified_utc": record.get("date_utc")}, View(site, PUBLIC))
+    record = kind.settle(data | status, None, site) | {"_id": 1, "slug": slug, "events": {"publish": 1}}
+    times = {"date_utc": PUBLISHED, "modified_utc": PUBLISHED}
+    return kind.represent(kind, record | times, View(site, PUBLIC))
 
 
 def in_language(value: Any, language: str) -> Any:

@@ -16,7 +16,7 @@ from schemas.fields import Words
 from schemas.kind import Document, Input
 from schemas.language import Text, translate
 from schemas.post import about
-from schemas.site import Site
+from schemas.site import NAMESPACE, Site
 
 TYPES: tuple[tuple[type[Field[Any]], str], ...] = (
     (fields.Integer, "integer"),
@@ -30,29 +30,28 @@ TYPES: tuple[tuple[type[Field[Any]], str], ...] = (
 class IndexInput(Input):
     """Parameters of the index; both only tell what is answered anyway."""
 
-    namespace = Words(metadata=about(Text("namespace of the routes"), default="calendar/events/v1"))
+    namespace = Words(metadata=about(Text("namespace of the routes"), default=NAMESPACE))
     context = Words(load_default="view", metadata=about(Text("scope of the answer")))
 
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
     async def index(request: web.Request) -> web.Response:
-        return json_answer(described(site, [own, *table], request["language"]))
+        return json_answer(described(site, table, request["language"]))
 
-    own = Operation(("GET",), "/", index, Text("List the routes"), query=IndexInput)
-    return [own]
+    return [Operation(("GET",), "/", index, Text("List the routes"), query=IndexInput)]
 
 
 def described(site: Site, table: Sequence[Operation], language: str) -> Document:
-    namespace = site.namespace.strip("/")
     routes: dict[str, Document] = {}
     for operation in table:
-        pattern = site.namespace + re.sub(r"\{(\w+):([^{}]+)\}", r"(?P<\1>\2)", operation.path).rstrip("/")
-        route = routes.setdefault(pattern, {"namespace": namespace, "methods": [], "endpoints": []})
+        path = operation.path.rstrip("/")
+        pattern = f"/{NAMESPACE}" + re.sub(r"\{(\w+):([^{}]+)\}", r"(?P<\1>\2)", path)
+        route = routes.setdefault(pattern, {"namespace": NAMESPACE, "methods": [], "endpoints": []})
         route["methods"] += operation.methods
         route["endpoints"].append({"methods": operation.methods, "args": arguments(operation, language)})
         if "{" not in operation.path:
-            route["_links"] = {"self": [{"href": site.base_url + pattern}]}
-    return {"namespace": namespace, "routes": routes, "_links": {"up": [{"href": site.base_url + "/"}]}}
+            route["_links"] = {"self": [{"href": site.api + path}]}
+    return {"namespace": NAMESPACE, "routes": routes, "_links": {"up": [{"href": site.base_url + "/"}]}}
 
 
 def arguments(operation: Operation, language: str) -> Document:
@@ -69,7 +68,8 @@ def arguments(operation: Operation, language: str) -> Document:
 
 def argument(field: Field[Any], partial: bool, language: str) -> Document:
     entry: Document = {"required": field.required and not partial}
-    if word := next((word for base, word in TYPES if isinstance(field, base)), None):
+    word = next((word for base, word in TYPES if isinstance(field, base)), None)
+    if word := field.metadata.get("type", word):
         entry["type"] = word
     default = field.load_default if field.load_default is not missing else field.metadata.get("default")
     if default is not None:

@@ -28,14 +28,14 @@ PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Kalends API</title>
-<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>
 <div id="swagger-ui"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/swagger-ui-standalone-preset.js"></script>
-<script src="/docs/start.js"></script>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/swagger-ui-standalone-preset.js"></script>
+<script src="docs/start.js"></script>
 </body>
 </html>
 """
@@ -62,7 +62,7 @@ def routes(site: Site) -> list[web.RouteDef]:
         return web.Response(text=PAGE, content_type="text/html", headers={"Content-Security-Policy": POLICY})
 
     async def start(request: web.Request) -> web.Response:
-        return web.Response(text=START % site.namespace, content_type="text/javascript")
+        return web.Response(text=START % site.namespace.lstrip("/"), content_type="text/javascript")
 
     async def static(request: web.Request) -> web.Response:
         name = request.match_info["name"]

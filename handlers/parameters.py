@@ -11,7 +11,6 @@ import orjson
 from aiohttp import web
 
 from schemas.errors import InvalidFields, InvalidJson, TooLarge, UnsupportedType
-from schemas.fields import Many
 from schemas.kind import Input
 from schemas.language import Text
 
@@ -31,7 +30,7 @@ def query_pairs(request: web.Request) -> list[tuple[str, str]]:
 
 def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
     """The parameters of a query string; an empty one counts as not sent."""
-    lists = {name for name, field in schema().fields.items() if isinstance(field, Many)}
+    lists = {name for name, field in schema().fields.items() if getattr(field, "repeats", False)}
     values: dict[str, Any] = {}
     for name, value in query_pairs(request):
         base, _, bracket = name.partition("[")

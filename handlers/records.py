@@ -85,6 +85,7 @@ def operations(kind: Kind, store: Store) -> list[Operation]:
         return item_answer(request, kind, record, View(store.site, caller))
 
     gone = (410,) if kind.is_post else ()
+    hidden = (403, 410) if kind.is_post else ()
     writing = (401, 403, 412)
     password = PasswordInput if kind.name == "event" else None
 
@@ -92,7 +93,7 @@ def operations(kind: Kind, store: Store) -> list[Operation]:
         conflict = () if kind.is_post else (409,)
         return [
             Operation(("GET",), path, read, Text("Read one record"), kind, password, None,
-                      problems=(400, 403, 404, *gone)),
+                      problems=(304, 400, 404, *hidden)),
             Operation(("DELETE",), path, delete, Text("Delete a record"), kind, password, None,
                       problems=(400, *writing, 404, *gone)),
             Operation(UPDATES, path, updating(schema), Text("Update a record"), kind, None, schema, True,

@@ -17,7 +17,7 @@ from schemas.fields import (
     Number,
     Price,
     SlugText,
-    Status,
+    Statuses,
     WebAddress,
     When,
     Whole,
@@ -33,6 +33,9 @@ from schemas.site import Site
 from schemas.tag import TAG
 from schemas.timing import settle_times
 from schemas.venue import VENUE
+
+ID = {"type": "integer"}
+"""What the interface calls a term in a filter; its slug or name will do."""
 
 
 class EventInput(PostInput):
@@ -76,12 +79,16 @@ class EventListInput(ListInput):
         metadata=about(Text("true: times are used as they are; false: date filters cover whole days")),
     )
     search = Words(200, metadata=about(Text("text in the title, description or excerpt")))
-    categories = Many(Words(500), metadata=about(Text("events in any of these category IDs, slugs or names")))
-    tags = Many(Words(500), metadata=about(Text("events with any of these tag IDs, slugs or names")))
+    categories = Many(
+        Words(500, metadata=ID), metadata=about(Text("events in any of these category IDs, slugs or names"))
+    )
+    tags = Many(
+        Words(500, metadata=ID), metadata=about(Text("events with any of these tag IDs, slugs or names"))
+    )
     venue = Many(Whole(1), metadata=about(Text("events at any of these venue IDs")))
     organizer = Many(Whole(1), metadata=about(Text("events of any of these organizer IDs")))
     featured = Flag(metadata=about(Text("only featured events, or only others")))
-    status = Many(Status(), metadata=about(Text("only events of these post statuses")))
+    status = Statuses(metadata=about(Text("only events of these post statuses")))
     geoloc = Flag(metadata=about(Text("only events whose venue has coordinates, or only others")))
     geoloc_lat = Number(-90, 90, metadata=about(Text("latitude of a place; sent together with geoloc_lng")))
     geoloc_lng = Number(

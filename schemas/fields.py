@@ -118,7 +118,7 @@ class Number(fields.Float):
     """A finite decimal number within bounds."""
 
     def __init__(self, low: float, high: float, **options: Any) -> None:
-        super().__init__(**with_metadata(options, minimum=low, maximum=high))
+        super().__init__(**with_metadata(options, minimum=low, maximum=high, format="double"))
         self.low, self.high = low, high
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
@@ -227,6 +227,8 @@ def spread(value: Any) -> list[Any]:
 class Many(fields.List[Any]):
     """A list of simple values in any spelling, without repetitions."""
 
+    repeats = True
+
     def __init__(self, inner: fields.Field[Any], limit: int = 200, **options: Any) -> None:
         super().__init__(inner, **options)
         self.limit = limit
@@ -237,6 +239,15 @@ class Many(fields.List[Any]):
             raise ValidationError(Text("Must have at most {limit} entries.", limit=self.limit))
         read = [self.inner.deserialize(part, attr, data, **options) for part in parts]
         return [item for index, item in enumerate(read) if item not in read[:index]]
+
+
+class Statuses(fields.String):
+    """Publication statuses, separated by commas; the interface calls them one string."""
+
+    repeats = True
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
+        return Many(Status()).deserialize(value, attr, data, **options)
 
 
 class Choice(fields.String):

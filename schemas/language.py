@@ -42,7 +42,7 @@ def catalogue(language: str) -> Mapping[str, str]:
 def translate(text: str, language: str) -> str:
     """The text in the language, or in English where it has no translation."""
     if isinstance(text, Text) and text.values:
-        values = {k: translate(v, language) if isinstance(v, str) else v for k, v in text.values.items()}
+        values = {k: translate(v, language) if isinstance(v, Text) else v for k, v in text.values.items()}
         return translate(text.template, language).format(**values)
     return catalogue(language).get(str(text), str(text))
 
@@ -60,5 +60,5 @@ def _by_weight(header: str) -> list[str]:
         name, _, parameters = part.strip().partition(";")
         weight = parameters.strip().removeprefix("q=") or "1"
         if re.fullmatch(r"[01](\.[0-9]{0,3})?", weight) and float(weight) > 0:
-            weighted.append((-float(weight), name.split("-")[0]))
+            weighted.append((-float(weight), name.strip().split("-")[0]))
     return [name for _, name in sorted(weighted, key=lambda pair: pair[0])]

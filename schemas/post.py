@@ -10,7 +10,7 @@ from marshmallow import Schema, fields
 
 from schemas.dates import show
 from schemas.errors import InvalidFields
-from schemas.fields import Choice, Flag, Many, Picture, Status, When, Whole, Words
+from schemas.fields import Choice, Flag, Picture, Status, Statuses, When, Whole, Words
 from schemas.kind import Document, Input, Kind, ListInput, View
 from schemas.language import Text
 from schemas.site import Site
@@ -37,7 +37,7 @@ class PostListInput(ListInput):
     """Parameters that every list of posts takes."""
 
     search = Words(200, metadata=about(Text("text in the name, description or other text fields")))
-    status = Many(Status(), metadata=about(Text("only records of these post statuses")))
+    status = Statuses(metadata=about(Text("only records of these post statuses")))
     orderby = Choice("date", "modified", "title", "id", metadata=about(Text("what to sort by")))
     order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
 

@@ -9,13 +9,15 @@ from urllib.parse import urlsplit
 from schemas.costs import Currency
 from schemas.zones import Zone, parse_zone
 
+NAMESPACE = "calendar/events/v1"
+
 
 @dataclass(frozen=True)
 class Site:
     """Facts about the site that representations and date rules depend on."""
 
     base_url: str = "http://127.0.0.1:8080"
-    namespace: str = "/calendar/events/v1"
+    namespace: str = f"/{NAMESPACE}"
     zone: Zone = field(default_factory=lambda: parse_zone("UTC"))
     currency: Currency = field(default_factory=Currency)
     max_per_page: int = 100

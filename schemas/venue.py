@@ -18,8 +18,10 @@ class VenueInput(PostInput):
     """Body of a venue."""
 
     venue = Name(required=True, metadata=about(Text("venue name")))
-    show_map = Flag(metadata=about(Text("whether events linked to the venue show a map")))
-    show_map_link = Flag(metadata=about(Text("whether events linked to the venue show a map link")))
+    show_map = Flag(metadata=about(Text("whether events linked to the venue show a map"), type="string"))
+    show_map_link = Flag(
+        metadata=about(Text("whether events linked to the venue show a map link"), type="string")
+    )
     address = Words(500, metadata=about(Text("address")))
     city = Words(500, metadata=about(Text("city")))
     country = Words(500, metadata=about(Text("country")))

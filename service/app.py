@@ -42,8 +42,9 @@ def create_app(settings: Settings, store: Store) -> web.Application:
 
 def route_table(site: Site, store: Store) -> list[Operation]:
     records = [operation for kind in KINDS for operation in operations(kind, store)]
-    described = [*index.operations(site, records), *document.operations(site, records)]
-    return [*described, *records]
+    table: list[Operation] = []
+    table += [*index.operations(site, table), *document.operations(site, table), *records]
+    return table
 
 
 def mount(app: web.Application, prefix: str, operation: Operation) -> None:

@@ -118,7 +118,7 @@ def _wrong_counts(rows: Mapping[str, Rows]) -> Iterable[str]:
     for field, kind in LINKED.items():
         for id, record in rows[kind.plural].items():
             ends, live_ends = public[field, id], live[field, id]
-            right = {"publish": len(ends), "live": len(live_ends)}
+            right: dict[str, Any] = {"publish": len(ends), "live": len(live_ends)}
             if kind.is_post:
                 right |= {"publish_end": max(ends, default=None), "live_end": max(live_ends, default=None)}
             stored = {name: record["events"][name] for name in right}

@@ -87,6 +87,25 @@ async def test_a_new_name_in_many_events_at_once_makes_one_term(pair: tuple[Api,
     await agrees(pair[0].store)
 
 
+@every_term
+async def test_a_name_that_somebody_else_makes_meanwhile_is_linked(
+    pair: tuple[Api, Api], kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The term appears between looking for it and making it."""
+    links = pair[0].store._links
+    make = links._make
+
+    async def made_meanwhile(*arguments: Any, **options: Any) -> Any:
+        await pair[1].post(f"/{kind.plural}", {"name": "Jazz"})
+        return await make(*arguments, **options)
+
+    monkeypatch.setattr(links, "_make", made_meanwhile)
+    body: dict[str, Any] = {kind.plural: ["Jazz"]}
+    event = await pair[0].event(**body)
+    assert (await pair[0].patch(f"/events/{event['id']}", {kind.plural: ["Jazz", "Blues"]}))[0] == 200
+    await agrees(pair[0].store)
+
+
 def body_of_event(title: str, **more: Any) -> dict[str, Any]:
     return {"title": title, **TIMES, **more}
 
@@ -115,8 +134,8 @@ async def test_new_venue_data_in_many_events_at_once(pair: tuple[Api, Api]) -> N
 async def test_new_links_that_are_alike_are_made_in_one_event(
     api: Api, field: str, sent: list[Any], names: list[str]
 ) -> None:
-    event = await api.event(**{field: sent})
-    linked = event[field]
+    wanted: dict[str, Any] = {field: sent}
+    linked = (await api.event(**wanted))[field]
     assert [one.get("name") or one.get(field) for one in linked] == names
     await agrees(api.store)
 
@@ -319,12 +338,13 @@ async def test_a_deleted_post_stays_deleted_whatever_else_is_changed(
 async def test_a_deleted_term_does_not_come_back(pair: tuple[Api, Api], kind: Kind) -> None:
     for number in range(15):
         term = await pair[0].made(kind.plural, name=f"Name {number}")
-        event = await pair[0].event(**{kind.plural: [term["id"]]})
+        links: dict[str, Any] = {kind.plural: [term["id"]]}
+        event = await pair[0].event(**links)
         path = f"/{kind.plural}/{term['id']}"
         answers = await together(
             pair[0].delete(path),
             *(pair[n % 2].patch(path, {"description": str(n)}) for n in range(3)),
-            pair[1].patch(f"/events/{event['id']}", {kind.plural: [term["id"]]}),
+            pair[1].patch(f"/events/{event['id']}", links),
         )
         assert answers[0][0] == 200
         assert statuses(answers[1:4]).keys() <= {200, 404}, answers

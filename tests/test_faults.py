@@ -18,6 +18,7 @@ import pytest
 from aiohttp import ClientError, ClientSession
 
 from schemas.site import Site
+from service.__main__ import main
 from service.embedded import embedded_mongod, running_uri
 from service.store import open_store
 from tests.checker import DEADLINE, agrees, sweep_later, until
@@ -192,9 +193,9 @@ async def test_a_killed_mongod_costs_a_pause_and_nothing_else(data_dir: Path) ->
 
 async def test_a_killed_service_loses_nothing_that_it_acknowledged(data_dir: Path) -> None:
     acknowledged: list[int] = []
-    for _ in range(2):
-        async with running(data_dir) as service, load(service) as under:
-            await under.reaches(40)
+    for workers in ("1", "2"):
+        async with running(data_dir, WORKERS=workers) as service, load(service) as under:
+            await under.reaches(30)
             service.process.kill()
             under.stopping = True
         assert under.refused == []
@@ -205,10 +206,10 @@ async def test_a_killed_service_loses_nothing_that_it_acknowledged(data_dir: Pat
 
 async def test_a_service_that_is_told_to_stop_answers_what_it_has_begun(data_dir: Path) -> None:
     acknowledged: list[int] = []
-    for name in (signal.SIGTERM, signal.SIGINT):
-        async with running(data_dir) as service, load(service) as under:
+    for name, workers in ((signal.SIGTERM, "1"), (signal.SIGINT, "2")):
+        async with running(data_dir, WORKERS=workers) as service, load(service) as under:
             mongod = service.mongod
-            await under.reaches(40)
+            await under.reaches(30)
             service.process.send_signal(name)
             assert await service.end() == 0, service.errors.read_text()
             under.stopping = True
@@ -261,10 +262,8 @@ async def test_a_service_starts_without_its_database_and_waits_for_it(data_dir: 
 WRONG = [
     ({"PORT": "abc"}, "KALENDS_PORT"),
     ({"PORT": "65536"}, "KALENDS_PORT"),
-    ({"TIMEZONE": "Mars"}, "KALENDS_TIMEZONE"),
     ({"AUTH": "maybe"}, "KALENDS_AUTH"),
     ({"HOST": "0.0.0.0"}, "KALENDS_AUTH"),
-    ({"HOST": "no such host", "AUTH": "token"}, "no such host"),
     ({"UNKNOWN": "1"}, "KALENDS_UNKNOWN"),
     ({"MAX_PER_PAGE": "0"}, "KALENDS_MAX_PER_PAGE"),
     ({"BASE_URL": "ftp://x"}, "KALENDS_BASE_URL"),
@@ -274,22 +273,53 @@ WRONG = [
     ({"MONGODB_URI": "http://me:hunter2@x/"}, "KALENDS_MONGODB_URI"),
     ({"MONGODB_URI": "http://me:hunt/hunter2@x/"}, "KALENDS_MONGODB_URI"),
     ({"MONGODB_URI": "me:hunter2@x"}, "KALENDS_MONGODB_URI"),
+]
+LATE = [
+    ({"PORT": "abc"}, "KALENDS_PORT"),
+    ({"TIMEZONE": "Mars"}, "KALENDS_TIMEZONE"),
+    ({"HOST": "no such host", "AUTH": "token"}, "no such host"),
     ({"MONGODB_URI": "mongodb://"}, "KALENDS_MONGODB_URI"),
-    ({"MONGODB_URI": "mongodb://me:hunter2:hunter2@x/"}, "KALENDS_MONGODB_URI"),
     ({"MONGODB_URI": "mongodb://me:hunter2@x:port/"}, "KALENDS_MONGODB_URI"),
-    ({"MONGODB_URI": "mongodb://me:hunter2@x/?w=-1"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "mongodb://me:hunter2:hunter2@x/"}, "KALENDS_MONGODB_URI"),
 ]
 
 
 @pytest.mark.parametrize(("settings", "named"), WRONG, ids=[str(settings) for settings, _ in WRONG])
-def test_a_wrong_setting_is_named_in_one_line(data_dir: Path, settings: dict[str, str], named: str) -> None:
+def test_a_wrong_setting_is_refused_before_any_work(
+    data_dir: Path,
+    settings: dict[str, str],
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("service.__main__.configure", lambda level: None)
+    monkeypatch.setattr("service.__main__.work", lambda *arguments: pytest.fail("it started to work"))
+    monkeypatch.setattr("sys.argv", ["kalends", "serve"])
+    for name, value in environment(data_dir, **settings).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert ended.value.code == 2
+    is_one_line(said.err, named)
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(("settings", "named"), LATE, ids=[str(settings) for settings, _ in LATE])
+def test_a_service_with_a_wrong_setting_ends_before_it_starts_anything(
+    data_dir: Path, settings: dict[str, str], named: str
+) -> None:
     ended = command(data_dir, "serve", **settings)
     assert ended.returncode == 2, ended.stderr
-    assert ended.stderr.startswith("kalends: ")
-    assert (ended.stderr.count("\n"), ended.stdout) == (1, "")
-    assert named in ended.stderr
-    assert "hunter2" not in ended.stderr
+    is_one_line(ended.stderr, named)
+    assert ended.stdout == ""
     assert not data_dir.exists()
+
+
+def is_one_line(text: str, named: str) -> None:
+    assert (text.startswith("kalends: "), text.count("\n")) == (True, 1), text
+    assert named in text
+    assert "hunter2" not in text
 
 
 def test_a_busy_port_is_told_before_anything_starts(data_dir: Path) -> None:
@@ -304,39 +334,32 @@ def test_a_busy_port_is_told_before_anything_starts(data_dir: Path) -> None:
 
 
 async def test_commands_work_beside_a_running_service_and_without_one(data_dir: Path) -> None:
+    async def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return await asyncio.to_thread(command, data_dir, *words)
+
+    made = await run("token", "create", "--role=editor", "--name=Me")
+    assert made.returncode == 0, made.stderr
+    token = made.stdout.splitlines()[-1]
+    assert token.split() == [token]
     async with running(data_dir, AUTH="token") as service:
-        second = await asyncio.to_thread(command, data_dir, "serve")
+        second = await run("serve")
         assert (second.returncode, second.stdout) == (1, "")
         assert f"in use by process {service.process.pid}" in second.stderr
         assert second.stderr.count("\n") == 1
-        made = await asyncio.to_thread(command, data_dir, "token", "create", "--role=editor", "--name=Me")
-        assert made.returncode == 0, made.stderr
-        token = made.stdout.splitlines()[-1]
-        assert token == token.strip()
-        assert " " not in token
-        filled = await asyncio.to_thread(command, data_dir, "demo")
+        filled, again = await run("demo"), await run("demo")
         assert (filled.returncode, "events made" in filled.stdout) == (0, True), filled.stderr
+        assert (again.returncode, "nothing was changed" in again.stdout) == (0, True)
         assert (await answer_of(f"{service.api}/events"))[1]["total"] > 0
-        tags = f"{service.api}/tags"
+        made = await run("token", "create", "--role=viewer", "--name=Guest")
+        assert (made.returncode, len(made.stdout.split())) == (0, 1), made.stderr
+        listed = [line.split() for line in (await run("token", "list")).stdout.splitlines()]
+        assert [row[1:] for row in listed] == [["editor", "Me"], ["viewer", "Guest"]]
+        unknown = await run("token", "revoke", "999")
+        assert (unknown.returncode, unknown.stderr) == (2, "kalends: there is no token 999\n")
         async with ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
-            async with session.post(tags, json={"name": "Beside"}) as answer:
+            async with session.post(f"{service.api}/tags", json={"name": "Mine"}) as answer:
                 assert answer.status == 201
-            service.process.terminate()
-            assert await service.end() == 0
-
-    listed = await asyncio.to_thread(command, data_dir, "token", "list")
-    assert [line.split() for line in listed.stdout.splitlines()] == [["1", "editor", "Me"]]
-    again = await asyncio.to_thread(command, data_dir, "demo")
-    assert (again.returncode, "nothing was changed" in again.stdout) == (0, True)
-    made = await asyncio.to_thread(command, data_dir, "token", "create", "--role=viewer", "--name=Guest")
-    assert (made.returncode, made.stdout.count("\n")) == (0, 1)
-    unknown = await asyncio.to_thread(command, data_dir, "token", "revoke", "99")
-    assert (unknown.returncode, unknown.stderr) == (2, "kalends: there is no token 99\n")
-
-    async with running(data_dir, AUTH="token") as service:
-        revoked = await asyncio.to_thread(command, data_dir, "token", "revoke", "1")
-        assert revoked.returncode == 0, revoked.stderr
-        async with ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
+            assert (await run("token", "revoke", listed[0][0])).returncode == 0
 
             async def is_refused() -> bool:
                 async with session.get(f"{service.api}/tags") as answer:

@@ -1153,10 +1153,10 @@ async def stall(api: Api, request: Any) -> tuple[float, ClientResponse]:
 HEAVY: list[tuple[str, dict[str, Any], str]] = [
     ("events", {"venue": [{"venue": "a"}] * 5_000}, "thousands of new venues"),
     ("events", {"organizer": [{"organizer": "a", "email": n} for n in range(3_000)]}, "thousands of bad ones"),
-    ("events", {"venue": list(range(1, 100_000))}, "a hundred thousand ids"),
-    ("events", {"tags": ",".join(map(str, range(100_000)))}, "a hundred thousand tags"),
-    ("events", {"tags": [None] * 100_000}, "a hundred thousand nothings"),
-    ("events", {"cost": [1] * 100_000}, "a hundred thousand costs"),
+    ("events", {"venue": list(range(1, 150_000))}, "many ids"),
+    ("events", {"tags": ",".join(map(str, range(150_000)))}, "many tags"),
+    ("events", {"tags": [None] * 100_000}, "many nothings"),
+    ("events", {"cost": [1] * 300_000}, "many costs"),
     ("events", {"cost": "1," * 250}, "many prices"),
     ("events", {"cost": "$" * 500}, "many signs"),
     ("events", {"title": "<" * 500, "slug": "<" * 500}, "brackets in a slug"),
@@ -1184,14 +1184,16 @@ async def test_heavy_request_does_not_keep_others_waiting(
     body = json.dumps(base | fields, ensure_ascii=False).encode()
     longest, answer = await stall(api, ask(api, "POST", f"/{plural}", body))
     assert faults(answer) == ""
-    assert longest < 0.5, f"nothing else was served for {longest:.1f} s"
+    assert longest < 1, f"nothing else was served for {longest:.1f} s"
+
+
+LARGE = "🎉" * 100_000
+"""The longest text, and in bytes four times as long: some forty of them are too large for one document."""
 
 
 async def test_event_of_many_large_links_is_stored_or_refused(api: Api) -> None:
-    large = json.dumps({"organizer": "Large", "description": "🎉" * 100_000}, ensure_ascii=False).encode()
-    made = await asyncio.gather(*(ask(api, "POST", "/organizers", large) for _ in range(45)))
-    assert {answer.status for answer in made} == {201}
-    ids = [answer.json["id"] for answer in made]
+    ids = [(await api.made("organizers", organizer=f"Large {number}"))["id"] for number in range(45)]
+    await api.store.database["organizers"].update_many({}, {"$set": {"description": LARGE}})
     status, body = await api.post("/events", {"title": "x", **TIMES, "organizer": ids})
     assert status in (201, 400), body
     event = await api.event()
@@ -1199,17 +1201,29 @@ async def test_event_of_many_large_links_is_stored_or_refused(api: Api) -> None:
     assert status in (200, 400), body
 
 
-async def test_linked_records_that_grow_do_not_break_their_event(api: Api) -> None:
-    ids = [(await api.made("organizers", organizer=f"Small {number}"))["id"] for number in range(45)]
+async def test_linked_record_that_grows_does_not_break_its_event(api: Api) -> None:
+    ids = [(await api.made("organizers", organizer=f"Large {number}"))["id"] for number in range(45)]
     event = await api.event(organizer=ids)
-    large = json.dumps({"description": "🎉" * 100_000}, ensure_ascii=False).encode()
-    for id in ids:
-        answer = await ask(api, "PATCH", f"/organizers/{id}", large)
-        assert answer.status in (200, 400), (id, answer.body[:200])
+    large = {"copy._id": {"$lt": ids[41]}}
+    await api.store.database["events"].update_one(
+        {}, {"$set": {"organizer.$[copy].description": LARGE}}, array_filters=[large]
+    )
+    body = json.dumps({"description": LARGE}, ensure_ascii=False).encode()
+    answer = await ask(api, "PATCH", f"/organizers/{ids[44]}", body)
+    assert answer.status in (200, 400), answer.body[:200]
     await api.store.sweep()
     status, shown = await api.get(f"/events/{event['id']}")
     assert (status, len(shown["organizer"])) == (200, 45)
     assert await api.store.database["chores"].count_documents({}) == 0
+
+
+async def test_many_may_create_the_same_name_at_once(api: Api) -> None:
+    body = json.dumps(dict(EVENT.sample) | {"description": "word " * 15_000, "password": "x"}).encode()
+    began = time.monotonic()
+    answers = await asyncio.gather(*(ask(api, "POST", "/events", body) for _ in range(24)))
+    assert {answer.status for answer in answers} == {201}
+    assert len({answer.json["slug"] for answer in answers}) == 24
+    assert time.monotonic() - began < 10
 
 
 async def test_every_kind_has_its_values_in_the_tables() -> None:

@@ -113,9 +113,6 @@ async def replayed(group: str, callers: Mapping[str | None, Api]) -> tuple[list[
     return unexplained, seen
 
 
-SEEN: set[str] = set()
-
-
 @pytest.mark.parametrize("group", GROUPS)
 async def test_answers_agree_with_the_reference(aiohttp_client: Any, store: Store, group: str) -> None:
     site = RecordingSite(zone=parse_zone(GROUPS[group]))
