@@ -7,11 +7,11 @@ import gzip
 import json
 import re
 import time
+from collections.abc import Awaitable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
-from aiohttp import ClientResponse
 
 from schemas import BY_NAME, EVENT, KINDS, Kind
 from schemas.fields import (
@@ -68,7 +68,7 @@ async def talk(api: Api, message: bytes) -> Answer:
     reader, writer = await asyncio.open_connection(api.client.host, api.client.port)
     try:
         writer.write(message)
-        received = await asyncio.wait_for(reader.read(), 30)
+        received = await asyncio.wait_for(reader.read(), 60)
     finally:
         writer.close()
         await writer.wait_closed()
@@ -233,7 +233,7 @@ async def unreadable(api: Api, kind: Kind, shown: Any, name: str, value: Any) ->
 
 @every_field
 async def test_field_takes_or_refuses_any_value_on_creation(api: Api, kind: Kind, name: str) -> None:
-    wrong = []
+    wrong: list[Any] = []
     for label, value in VALUES.items():
         before = await counts(api)
         status, body = await api.post(f"/{kind.plural}", body_with(kind, name, value))
@@ -252,7 +252,7 @@ async def test_field_takes_or_refuses_any_value_on_creation(api: Api, kind: Kind
 @every_field
 async def test_field_takes_or_refuses_any_value_on_update(api: Api, kind: Kind, name: str) -> None:
     record = await api.made(kind.plural, **kind.sample)
-    wrong = []
+    wrong: list[Any] = []
     for label, value in VALUES.items():
         if "password" in name:
             record = await api.made(kind.plural, **dict(kind.sample))
@@ -365,7 +365,7 @@ async def test_odd_text_comes_back_exactly(api: Api, kind: Kind, way: str) -> No
         for name, field in kind.schema().fields.items()
         if type(field) in (Words, Name, Numeral) and "password" not in name
     }
-    wrong = []
+    wrong: list[Any] = []
     for number, text in enumerate(TEXTS):
         words = text.strip()
         fields: dict[str, str] = dict(TIMES if kind is EVENT else {}) | dict.fromkeys(plain, words)
@@ -459,7 +459,7 @@ async def test_parameter_takes_or_refuses_any_value(api: Api, kind: Kind, name: 
     await api.made(kind.plural, **kind.sample)
     field = kind.query().fields[name]
     pair = {"geoloc_lat": "&geoloc_lng=1", "geoloc_lng": "&geoloc_lat=1"}.get(name, "")
-    wrong = []
+    wrong: list[Any] = []
     for label, query in QUERIES.items():
         sent = query.format(name) if "{}" in query or "{0}" in query else query
         answer = await ask(api, "GET", f"/{kind.plural}?{sent}{'' if label in NOT_SENT else pair}")
@@ -512,13 +512,19 @@ async def test_search_of_many_short_words_ends_soon(api: Api, kind: Kind) -> Non
     await api.made(kind.plural, **dict(kind.sample) | {"description": words})
     for search in ("a b c d e f 0 1 2 3 4 5 6 7 8 9 " * 6, "ab " * 60, '"' + "a " * 90 + '"', "ﷺ" * 200):
         began = time.monotonic()
-        status, page = await api.get(f"/{kind.plural}", search=search[:200], **hide(kind))
+        status, _ = await api.get(f"/{kind.plural}", search=search[:200], **hide(kind))
         assert (status, time.monotonic() - began < 2) == (200, True), (search[:20], time.monotonic() - began)
 
 
 async def test_dates_at_the_edge_of_the_years_are_answered_in_every_zone(make_api: MakeApi) -> None:
-    wrong = []
-    dates = ("0001-01-01", "9999-12-31", "0001-01-01 00:00:00", "9999-12-31 23:59:59", "-253402300800")
+    wrong: list[Any] = []
+    dates: tuple[str, ...] = (
+        "0001-01-01",
+        "9999-12-31",
+        "0001-01-01 00:00:00",
+        "9999-12-31 23:59:59",
+        "-253402300800",
+    )
     dates += ("9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00", "@253402300799", "now +7973 years")
     for timezone in ("UTC", "Asia/Tokyo", "America/New_York", "UTC+14", "UTC-12"):
         api = await make_api(timezone=timezone)
@@ -613,7 +619,7 @@ PATHS: list[tuple[str, str, int, str, str]] = [
 
 async def test_odd_paths_are_answered(api: Api) -> None:
     await api.event()
-    wrong = []
+    wrong: list[Any] = []
     for method, path, status, code, why in PATHS:
         answer = await ask(api, method, path, b"{}" if method == "PATCH" else b"")
         fault = faults(answer)
@@ -698,7 +704,7 @@ BODIES: list[tuple[str, bytes, dict[str, str], int, str]] = [
     ("true", b"true", {}, 400, "rest_invalid_json"),
     ("blanks", b"  \r\n ", {}, 400, "rest_invalid_json"),
     ("not UTF-8", b'{"name": "\xff"}', {}, 400, "rest_invalid_json"),
-    ("Latin-1", b'{"name": "\xe9t\xe9"}', {"Content-Type": JSON + "; charset=latin-1"}, 400, "rest_invalid_json"),
+    ("Latin-1", b'{"name": "\xe9"}', {"Content-Type": JSON + "; charset=latin-1"}, 400, "rest_invalid_json"),
     ("UTF-16", '{"name": "x"}'.encode("utf-16"), {}, 400, "rest_invalid_json"),
     ("encoded surrogate", b'{"name": "\xed\xa0\x80"}', {}, 400, "rest_invalid_json"),
     ("byte order mark", b"\xef\xbb\xbf" + GOOD, {}, 400, "rest_invalid_json"),
@@ -725,7 +731,7 @@ BODIES: list[tuple[str, bytes, dict[str, str], int, str]] = [
     ("odd parameter", GOOD, {"Content-Type": JSON + ";1*"}, 0, ""),
     ("odd parameters", GOOD, {"Content-Type": JSON + "; charset*0*=x''%; *=1; ="}, 0, ""),
     ("unprintable type", GOOD, {"Content-Type": "\udcff/\udcfe"}, 415, "rest_unsupported_media_type"),
-    ("type in capitals", b'{"name": "Capitals"}', {"Content-Type": "Application/JSON;Charset=UTF-8"}, 201, ""),
+    ("type in capitals", b'{"name": "Capitals"}', {"Content-Type": "Application/JSON;Charset=x"}, 201, ""),
     ("multipart", b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\nx\r\n--x--\r\n',
      {"Content-Type": "multipart/form-data; boundary=x"}, 415, "rest_unsupported_media_type"),
     ("broken multipart", b"--", {"Content-Type": "multipart/form-data"}, 415, "rest_unsupported_media_type"),
@@ -804,6 +810,7 @@ async def test_odd_transfer_is_taken_or_refused(
     assert (await api.get("/tags", hide_empty="0"))[1]["total"] == (answer.status == 201)
 
 
+CLOSE = b"\r\nHost: x\r\nConnection: close\r\n\r\n"
 LINES: list[tuple[str, bytes, set[int]]] = [
     ("nothing that is HTTP", b"hello\r\n\r\n", {400}),
     ("unknown method", b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", {400, 405}),
@@ -821,14 +828,14 @@ LINES: list[tuple[str, bytes, set[int]]] = [
     ("include of 5,000 ids", b"GET /calendar/events/v1/events?include=" + b"123456789," * 5000
      + b" HTTP/1.1\r\nHost: x\r\n\r\n", {400, 414}),
     ("1,000 headers", b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X-A: b\r\n" * 1000 + b"\r\n", {302, 400, 431}),
-    ("asterisk", b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {204, 400, 404}),
-    ("authority", b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 404, 405}),
-    ("another host's address", b"GET http://example.org/nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    ("asterisk", b"OPTIONS * HTTP/1.1" + CLOSE, {204, 400, 404}),
+    ("authority", b"CONNECT example.org:443 HTTP/1.1" + CLOSE, {400, 404, 405}),
+    ("another host's address", b"GET http://example.org/nothing HTTP/1.1" + CLOSE,
      {400, 404}),
-    ("broken address", b"GET http://[::1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 404}),
-    ("broken port", b"GET http://a:99999999/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {302, 400, 404}),
-    ("relative path", b"GET calendar HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 404}),
-    ("only a query", b"GET ?x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {302, 400, 404}),
+    ("broken address", b"GET http://[::1 HTTP/1.1" + CLOSE, {400, 404}),
+    ("broken port", b"GET http://a:99999999/ HTTP/1.1" + CLOSE, {302, 400, 404}),
+    ("relative path", b"GET calendar HTTP/1.1" + CLOSE, {400, 404}),
+    ("only a query", b"GET ?x HTTP/1.1" + CLOSE, {302, 400, 404}),
     ("odd host", b"GET /nothing HTTP/1.1\r\nHost: a b/\\@[\r\nConnection: close\r\n\r\n", {400, 404}),
     ("no host", b"GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n", {400, 404}),
     ("bare line ends", b"GET /nothing HTTP/1.1\nHost: x\nConnection: close\n\n", {400, 404}),
@@ -892,7 +899,7 @@ BASE = "title=Form&start_date=2027-06-01&end_date=2027-06-01&"
 
 
 async def test_forms_in_all_spellings_are_understood(api: Api) -> None:
-    wrong = []
+    wrong: list[Any] = []
     for form, expected, why in FORMS:
         answer = await ask(api, "POST", "/events", (BASE + form).encode(), {"Content-Type": FORM})
         fault = faults(answer)
@@ -911,7 +918,7 @@ async def test_forms_in_all_spellings_are_understood(api: Api) -> None:
 
 
 async def test_bad_forms_are_refused_and_name_the_field(api: Api) -> None:
-    wrong = []
+    wrong: list[Any] = []
     for form, names, why in BAD_FORMS:
         answer = await ask(api, "POST", "/events", (BASE + form).encode(), {"Content-Type": FORM})
         if answer.status != 400 or set(answer.json["data"].get("params", ())) != names:
@@ -938,7 +945,7 @@ async def test_unreadable_form_is_refused(api: Api, form: str) -> None:
 async def test_odd_if_match_never_matches(api: Api, kind: Kind) -> None:
     record = await api.made(kind.plural, **kind.sample)
     path = f"/{kind.plural}/{record['id']}"
-    wrong = []
+    wrong: list[Any] = []
     for value in (
         "x",
         '"',
@@ -965,17 +972,17 @@ async def test_odd_if_match_never_matches(api: Api, kind: Kind) -> None:
 
 
 CREDENTIALS = [
-    "", " ", "x", "Bearer", "Bearer ", "Bearer x", "Bearer x y", "bearer \udcff\udcfe", "Bearer é", "Bearer 🎉",
-    "Bearer " + "x" * 7000, "Basic", "Basic ", "Basic !", "Basic é", "Basic \udcff", "Basic ٣", "Basic YQ",
-    "Basic YTpi", "Basic /w==", "Basic Og==", "Basic 7aCA", "Basic " + "A" * 7000, "Digest x", "Negotiate",
-    '{"$ne": null}', "Bearer $ne", "Token x", ",", "Bearer,Bearer", "é x",
+    "", " ", "x", "Bearer", "Bearer ", "Bearer x", "Bearer x y", "bearer \udcff\udcfe", "Bearer é",
+    "Bearer 🎉", "Bearer " + "x" * 7000, "Basic", "Basic ", "Basic !", "Basic é", "Basic \udcff", "Basic ٣",
+    "Basic YQ", "Basic YTpi", "Basic /w==", "Basic Og==", "Basic 7aCA", "Basic " + "A" * 7000, "Digest x",
+    "Negotiate",     '{"$ne": null}', "Bearer $ne", "Token x", ",", "Bearer,Bearer", "é x",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", ["open", "token"])
 async def test_odd_credentials_are_refused(make_api: MakeApi, mode: str) -> None:
     api = await make_api(auth=mode)
-    wrong = []
+    wrong: list[Any] = []
     for credentials in CREDENTIALS:
         for method, path in (
             ("GET", "/events"),
@@ -994,7 +1001,7 @@ async def test_odd_credentials_are_refused(make_api: MakeApi, mode: str) -> None
 
 async def test_odd_passwords_open_nothing(api: Api) -> None:
     path = f"/events/{(await api.event(password='right'))['id']}"
-    wrong = []
+    wrong: list[Any] = []
     for password in ("\udcff", "é", "🎉", "x" * 7000, "٣", "", "$ne", "righ", "right ", "%00"):
         for method, body in (("GET", b""), ("PATCH", b"{}"), ("DELETE", b"")):
             answer = await ask(api, method, path, body, {"X-Event-Password": f"x{password}"})
@@ -1022,14 +1029,17 @@ async def test_odd_passwords_open_nothing(api: Api) -> None:
 
 
 LANGUAGES = [
-    ";;q=x", "", ",", ";", "*", "de;q=", "de;q=²", "de;q=٣", "de;q=1e9", "de;q=-1", "de;q=nan", "de;q=inf", "de;q=1.1.1",
-    "de;q=.", "de;q=0.", "de;q=" + "9" * 5000, "de;q=0." + "1" * 5000, "\udcff;q=1", "de-" + "x" * 7000,
-    "de," * 2500, ";q=1," * 1500, "../../etc/passwd", "de;q=1;level=x", "🎉", "de\t;\tq=1", "de;q=½", "de;q=Ⅷ",
+    ";;q=x", "", ",", ";", "*", "de;q=", "de;q=²", "de;q=٣", "de;q=1e9", "de;q=-1", "de;q=nan",
+    "de;q=inf", "de;q=1.1.1", "de;q=.",
+    "de;q=0.", "de;q=" + "9" * 5000, "de;q=0." + "1" * 5000, "\udcff;q=1",
+    "de-" + "x" * 7000,
+    "de," * 2500, ";q=1," * 1500, "../../etc/passwd", "de;q=1;level=x", "🎉", "de\t;\tq=1", "de;q=½",
+    "de;q=Ⅷ",
 ]  # fmt: skip
 
 
 async def test_odd_languages_are_answered(api: Api) -> None:
-    wrong = []
+    wrong: list[Any] = []
     for language in LANGUAGES:
         for path, status in (("/events", 200), ("/events?page=x", 400), ("/nothing", 404), ("/doc", 200)):
             answer = await ask(api, "GET", path, headers={"Accept-Language": language})
@@ -1051,11 +1061,13 @@ async def test_odd_languages_are_answered(api: Api) -> None:
 
 
 HEADERS = [
-    ("Accept", "nonsense;;;"), ("Accept", "text/html"), ("Accept-Encoding", "\udcff;q=x"), ("Cookie", "a=\udcff; =;;"),
+    ("Accept", "nonsense;;;"), ("Accept", "text/html"), ("Accept-Encoding", "\udcff;q=x"),
+    ("Cookie", "a=\udcff; =;;"),
     ("Range", "bytes=5-1"), ("If-Modified-Since", "yesterday"), ("If-Range", '"'), ("Origin", "null"),
     ("Forwarded", "for=evil;host=evil"), ("X-Forwarded-Host", "evil.example"), ("Host", "evil.example"),
-    ("X-HTTP-Method-Override", "DELETE"), ("Upgrade", "websocket"), ("Upgrade", "h2c"), ("Content-Type", "\udcff"),
-    ("Content-Type", ";1*"), ("Sec-WebSocket-Key", "x"), ("TE", "trailers"), ("X-Request-Id", "\udcff"),
+    ("X-HTTP-Method-Override", "DELETE"), ("Upgrade", "websocket"), ("Upgrade", "h2c"),
+    ("Content-Type", "\udcff"), ("Content-Type", ";1*"),
+    ("Sec-WebSocket-Key", "x"), ("TE", "trailers"), ("X-Request-Id", "\udcff"),
 ]  # fmt: skip
 
 
@@ -1064,7 +1076,7 @@ async def test_other_headers_change_nothing(api: Api, kind: Kind) -> None:
     record = await api.made(kind.plural, **kind.sample)
     path = f"/{kind.plural}/{record['id']}"
     plain = await ask(api, "GET", path)
-    wrong = []
+    wrong: list[Any] = []
     for name, value in HEADERS:
         answer = await ask(api, "GET", path, headers={name: value})
         if (answer.status, answer.body) != (200, plain.body) or b"evil" in answer.body:
@@ -1092,7 +1104,7 @@ TWINS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("way", ["create", "update"])
 async def test_event_may_create_records_that_resemble_each_other(api: Api, way: str) -> None:
-    wrong = []
+    wrong: list[Any] = []
     for links, why in TWINS:
         if way == "create":
             status, event = await api.post("/events", {"title": "x", **TIMES, **links})
@@ -1116,7 +1128,8 @@ async def test_name_of_a_renamed_term_is_free_again(api: Api, kind: Kind) -> Non
     assert again["id"] != first["id"]
     status, problem = await api.post(f"/{kind.plural}", {"name": "second"})
     assert (status, problem["code"], problem["data"].get("term_id")) == (400, "term_exists", first["id"])
-    event = await api.event(**{kind.plural: ["First", "second"]})
+    links: dict[str, Any] = {kind.plural: ["First", "second"]}
+    event = await api.event(**links)
     assert [term["id"] for term in event[kind.plural]] == [again["id"], first["id"]]
 
 
@@ -1139,7 +1152,7 @@ async def test_children_that_move_up_may_meet_a_twin(api: Api) -> None:
     assert (status, problem["code"]) == (400, "term_exists")
 
 
-async def stall(api: Api, request: Any) -> tuple[float, ClientResponse]:
+async def stall(request: Awaitable[Answer]) -> tuple[float, Answer]:
     """The longest time that the server did nothing but this request, and its answer."""
     longest, last = 0.0, time.monotonic()
     task = asyncio.ensure_future(request)
@@ -1152,7 +1165,7 @@ async def stall(api: Api, request: Any) -> tuple[float, ClientResponse]:
 
 HEAVY: list[tuple[str, dict[str, Any], str]] = [
     ("events", {"venue": [{"venue": "a"}] * 5_000}, "thousands of new venues"),
-    ("events", {"organizer": [{"organizer": "a", "email": n} for n in range(3_000)]}, "thousands of bad ones"),
+    ("events", {"organizer": [{"organizer": "a", "email": n} for n in range(3_000)]}, "many bad ones"),
     ("events", {"venue": list(range(1, 150_000))}, "many ids"),
     ("events", {"tags": ",".join(map(str, range(150_000)))}, "many tags"),
     ("events", {"tags": [None] * 100_000}, "many nothings"),
@@ -1182,7 +1195,7 @@ async def test_heavy_request_does_not_keep_others_waiting(
     kind = next(kind for kind in KINDS if kind.plural == plural)
     base = {name: value for name, value in kind.sample.items() if name not in kind.links}
     body = json.dumps(base | fields, ensure_ascii=False).encode()
-    longest, answer = await stall(api, ask(api, "POST", f"/{plural}", body))
+    longest, answer = await stall(ask(api, "POST", f"/{plural}", body))
     assert faults(answer) == ""
     assert longest < 1, f"nothing else was served for {longest:.1f} s"
 
@@ -1217,12 +1230,24 @@ async def test_linked_record_that_grows_does_not_break_its_event(api: Api) -> No
     assert await api.store.database["chores"].count_documents({}) == 0
 
 
+@pytest.mark.parametrize("field", ["categories", "tags"])
+async def test_many_events_may_name_one_new_term_at_once(api: Api, field: str) -> None:
+    bodies = [
+        json.dumps({"title": f"Event {number}", **TIMES, field: ["Brand new"]}).encode()
+        for number in range(24)
+    ]
+    answers = await asyncio.gather(*(ask(api, "POST", "/events", body) for body in bodies))
+    assert {(answer.status, answer.code) for answer in answers} == {(201, "")}
+    assert len({answer.json[field][0]["id"] for answer in answers}) == 1
+    assert (await counts(api))[field] == 1
+
+
 async def test_many_may_create_the_same_name_at_once(api: Api) -> None:
-    body = json.dumps(dict(EVENT.sample) | {"description": "word " * 15_000, "password": "x"}).encode()
+    body = json.dumps({"title": "x", **TIMES, "description": "word " * 15_000, "password": "x"}).encode()
     began = time.monotonic()
-    answers = await asyncio.gather(*(ask(api, "POST", "/events", body) for _ in range(24)))
+    answers = await asyncio.gather(*(ask(api, "POST", "/events", body) for _ in range(16)))
     assert {answer.status for answer in answers} == {201}
-    assert len({answer.json["slug"] for answer in answers}) == 24
+    assert len({answer.json["slug"] for answer in answers}) == 16
     assert time.monotonic() - began < 10
 
 

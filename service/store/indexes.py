@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pymongo
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
 from schemas import EVENT, KINDS
@@ -13,6 +14,8 @@ from schemas.kind import Kind
 from service.store.client import Database
 
 ORDER = ("start_utc", "_id", "end_utc")
+PATIENCE = 6 * 3600
+"""Seconds that building an index may take: over a million events it does."""
 
 
 def index(name: str, *keys: str, **options: Any) -> IndexModel:
@@ -62,7 +65,11 @@ EVENTS = [
     index("located", "venue.geo_lat", "status", *ORDER),
     index("place", "venue.point:2dsphere", "status", "start_utc"),
     *(index(field, f"{field}._id", "status", *ORDER) for field in LINKED),
-    *(index(f"{field}_last", f"{field}._id", "status", "-end_utc") for field in LINKED),
+    *(
+        index(f"{field}_last", f"{field}._id", "status", "-end_utc")
+        for field, kind in LINKED.items()
+        if kind.is_post
+    ),
     index("owing", "owes.refs", sparse=True),
 ]
 INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind in KINDS} | {
@@ -73,4 +80,5 @@ INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind i
 
 async def create_indexes(database: Database) -> None:
     """Creates what is missing; running it again, or in several processes at once, changes nothing."""
-    await asyncio.gather(*(database[name].create_indexes(models) for name, models in INDEXES.items()))
+    with pymongo.timeout(PATIENCE):
+        await asyncio.gather(*(database[name].create_indexes(models) for name, models in INDEXES.items()))

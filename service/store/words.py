@@ -38,10 +38,10 @@ class Words:
             for name, text in texts(kind, record)
         ]
         folded = "\n".join(parts)
-        numbers = await self._numbers(tokens(folded))
+        numbers = await self.numbers(tokens(folded))
         return {"text": folded, "tok": sorted(numbers.values()), "sort": fold(record[kind.title])[:100]}
 
-    async def _numbers(self, wanted: set[str]) -> dict[str, int]:
+    async def numbers(self, wanted: set[str]) -> dict[str, int]:
         found = {word: self._known[word] for word in wanted if word in self._known}
         missing = [word for word in wanted if word not in found]
         if missing:
