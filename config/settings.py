@@ -100,7 +100,9 @@ class Settings:
     database: str = setting("kalends", database_name, "name of the database")
     data_dir: Path = setting(Path(".kalends"), directory, "directory of the embedded MongoDB")
     timezone: str = setting("UTC", word, "time zone of the site")
-    auth: str = setting("", one_of("open", "token"), "open (everybody may write; default on loopback only) or token")
+    auth: str = setting(
+        "", one_of("open", "token"), "open (everybody may write; default on loopback only) or token"
+    )
     workers: int = setting(1, whole(1, 64), "number of processes that serve")
     max_per_page: int = setting(100, whole(1, 1000), "largest page a list may be asked for")
     max_body: int = setting(1_048_576, whole(1024, 15_000_000), "largest request body in bytes")
@@ -165,5 +167,5 @@ def _read(one: Field[Any], name: str, environment: Mapping[str, str], flags: Map
     try:
         return one.metadata["read"](text)
     except ValueError as error:
-        shown = re.sub(r"(://)[^@/]*@", r"\1…@", text)
+        shown = re.sub(r".*@", "…@", text, flags=re.DOTALL)
         raise SettingError(f"{name} must be {error}, not {shown!r}") from None

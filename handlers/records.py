@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from handlers.answers import item_answer, list_answer, wanted_versions
 from handlers.parameters import body_values, query_values
@@ -20,7 +20,6 @@ from schemas.post import about
 
 CALLER = "caller"
 UPDATES = ("POST", "PUT", "PATCH")
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import base64
 import binascii
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from handlers.records import CALLER
 from schemas.caller import EVERYBODY, PUBLIC, Caller
 from schemas.errors import Unauthenticated
-from service.errors import Handler
 from service.store.tokens import Tokens
 
 
@@ -29,7 +29,7 @@ def sent_token(request: web.Request) -> str | None:
     return ""
 
 
-def identify(mode: str, tokens: Tokens):  # type: ignore[no-untyped-def]
+def identify(mode: str, tokens: Tokens) -> Middleware:
     """Middleware that says who calls. A token is checked even where none is needed."""
 
     async def caller_of(request: web.Request) -> Caller:

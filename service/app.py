@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from handlers import document, health, index, pages
 from handlers.records import Operation, operations
 from schemas import KINDS
+from schemas.errors import Unavailable
 from schemas.site import Site
 from service.access import identify
-from service.errors import Handler, answer_problems
+from service.errors import answer_problems
 from service.store import Store
 
 HEADERS = {
@@ -29,6 +31,8 @@ HEADERS = {
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
     guards = [finish_in_time(settings.request_seconds), identify(settings.access, store.tokens)]
+    if not store.started:
+        guards.append(wait_for(store))
     app = web.Application(middlewares=[answer_problems, *guards], client_max_size=settings.max_body)
     table = route_table(store.site, store)
     for prefix in (store.site.namespace, *settings.aliases):
@@ -58,11 +62,23 @@ def mount(app: web.Application, prefix: str, operation: Operation) -> None:
                 app.router.add_route(method, path, operation.handler)
 
 
-def finish_in_time(seconds: int):  # type: ignore[no-untyped-def]
+def finish_in_time(seconds: int) -> Middleware:
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         async with asyncio.timeout(seconds):
             return await handler(request)
+
+    return middleware
+
+
+def wait_for(store: Store) -> Middleware:
+    """Refuses while the database has not been made ready: nothing may be written past missing indexes."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not store.started and not request.path.startswith(("/health/", "/docs")):
+            raise Unavailable
+        return await handler(request)
 
     return middleware
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from pymongo.errors import PyMongoError
 
 from handlers.answers import json_answer
@@ -16,7 +16,6 @@ from schemas.errors import Problem
 from schemas.language import Text, preferred, translate
 
 log = logging.getLogger("kalends.requests")
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 TABLE: dict[type[Problem], tuple[int, str]] = {
     errors.InvalidJson: (400, "rest_invalid_json"),

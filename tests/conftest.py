@@ -97,6 +97,7 @@ def make_api(aiohttp_client: Any, store: Store) -> MakeApi:
     async def make(token: str = "", **settings: Any) -> Api:
         chosen = replace(Settings(), **settings)
         own = Store(store.client, store.database, site_of(chosen))
+        own.started = True
         return Api(await aiohttp_client(create_app(chosen, own)), own, token)
 
     return make

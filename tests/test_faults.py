@@ -251,7 +251,7 @@ async def test_a_service_starts_without_its_database_and_waits_for_it(data_dir: 
             await until(is_ready)
             async with load(service, 2) as under:
                 await under.reaches(4)
-            assert (under.refused, under.lost) == ([], 0)
+            assert (under.refused, under.lost) == ([], 0), service.errors.read_text()
             service.process.terminate()
             assert await service.end() == 0
     assert not data_dir.exists()

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pymongo
 from pymongo.errors import PyMongoError
 
 from schemas import KINDS
@@ -34,13 +35,15 @@ class Store(Changes):
     def __init__(self, client: Client, database: Database, site: Site) -> None:
         super().__init__(client, database, site)
         self.tokens = Tokens(database, self.ids)
-        self._started = False
+        self.started = False
 
     async def start(self) -> None:
         """Makes indexes and counters ready; harmless when they are."""
+        with pymongo.timeout(3):  # building indexes is patient, so ask briefly first
+            await self.database.command("ping")
         await create_indexes(self.database)
         await self.ids.catch_up()
-        self._started = True
+        self.started = True
 
     async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
         return await find_page(self, kind, query, caller)
@@ -51,22 +54,24 @@ class Store(Changes):
                 await self.database.command("ping")
         except (PyMongoError, TimeoutError):
             return False
-        return self._started
+        return self.started
 
     async def sweep(self) -> None:
         """What no request does: publishing what is due, and finishing what a dead process has begun."""
         await self.publish_due()
         await self.copies.finish_chores()
-        await self.usage.settle_debts(self.site.now())
+        await self.usage.settle_debts(self.site.now(), self.copies.refresh)
 
     async def keep_sweeping(self) -> None:
         while True:
             try:
-                if not self._started:
+                if not self.started:
                     await self.start()
                 await self.sweep()
             except (PyMongoError, Problem) as error:
                 log.warning("sweep will be tried again: %s", error)
+            except Exception:  # a bug in one sweep must not end all later ones
+                log.exception("sweep will be tried again")
             await asyncio.sleep(SWEEP)
 
     async def close(self) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller, Role
-from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, Trashed, Unavailable
+from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, TermExists, Trashed, Unavailable
 from schemas.event import EVENT
 from schemas.kind import Document, Kind
 from schemas.slugs import TRASHED, slug_of
@@ -35,14 +38,16 @@ class Changes(Records):
         caller: Caller,
         password: str | None = None,
         versions: frozenset[int] | None = None,
+        check: Callable[[Document], None] = lambda stored: None,
     ) -> Document:
         for _ in range(TRIES):
             stored = await self.find(kind, ref)
+            check(stored)
             await self._may_change(stored, caller, password, versions)
             try:
                 if changed := await self._change(kind, stored, data, caller):
                     return changed
-            except DuplicateKeyError:
+            except (DuplicateKeyError, TermExists):
                 if not kind.is_post:
                     raise DuplicateTermSlug from None
         raise Unavailable
@@ -93,13 +98,11 @@ class Changes(Records):
         saved = await self._store_change(kind, stored, change, new)
         if saved is None:
             return None
-        if changes:
-            await self._after_event(saved, changes)
         if chore:
             await self._soon(self.copies.follow(chore))
-        if kind is EVENT and any(name in settled for name in kind.links) and await self.copies.refresh(saved):
-            return await self.find(kind, saved["_id"])
-        return saved
+        if not changes:
+            return saved
+        return await self._after_event(saved, changes, linked=any(name in settled for name in kind.links))
 
     async def _store_change(
         self, kind: Kind, stored: Document, change: Document, new: list[New]
@@ -135,7 +138,9 @@ class Changes(Records):
 
     async def _new_slug(self, kind: Kind, stored: Document, settled: Document, data: Document) -> str | None:
         """The slug after the change, or None where it stays."""
-        base = stored["slug"].removesuffix(TRASHED) if stored.get("status") == "trash" else stored["slug"]
+        base = stored["slug"]
+        if stored.get("status") == "trash":
+            base = re.sub(rf"{TRASHED}(-\d+)?$", "", base)
         wished = slug_of(data.get("slug") or "", base)
         if settled.get("status", stored.get("status")) == "trash":
             wished = base + TRASHED if stored.get("status") != "trash" else stored["slug"]
@@ -148,7 +153,13 @@ class Changes(Records):
     async def publish(self, kind: Kind, id: int) -> None:
         """What waited for its date becomes public."""
         system = Caller(role=Role.ADMIN, unlocks=True)
-        await self.update(kind, id, {"status": "publish"}, system)
+
+        def still_waits(stored: Document) -> None:
+            if stored["status"] != "future":
+                raise PreconditionFailed
+
+        with suppress(PreconditionFailed):
+            await self.update(kind, id, {"status": "publish"}, system, check=still_waits)
 
     async def delete(
         self,
@@ -158,18 +169,23 @@ class Changes(Records):
         password: str | None = None,
         versions: frozenset[int] | None = None,
     ) -> Document:
-        stored = await self.find(kind, ref)
-        if stored.get("status") == "trash" and caller.may_write(stored):
-            raise Trashed(kind=kind.name)
-        if kind.is_post:
-            return await self.update(kind, stored["_id"], {"status": "trash"}, caller, password, versions)
-        await self._may_change(stored, caller, password, versions)
-        return await self._remove(kind, stored)
+        def is_there(stored: Document) -> None:
+            if stored.get("status") == "trash" and caller.may_write(stored):
+                raise Trashed(kind=kind.name)
 
-    async def _remove(self, kind: Kind, stored: Document) -> Document:
+        stored = await self.find(kind, ref)
+        if kind.is_post:
+            trash = {"status": "trash"}
+            return await self.update(kind, stored["_id"], trash, caller, password, versions, is_there)
+        await self._may_change(stored, caller, password, versions)
+        return await self._remove(kind, stored, versions)
+
+    async def _remove(self, kind: Kind, stored: Document, versions: frozenset[int] | None) -> Document:
         """Terms go for good: events lose them, and children move up."""
         chore = await self.copies.announce(kind, stored["_id"])
-        moved = await tree.remove(self.client, self.database, kind, stored)
+        async for child in self._collection(kind).find({"parent": stored["_id"]}, {"_id": 1}):
+            await self.copies.announce(kind, child["_id"])
+        moved = await tree.remove(self.client, self.database, kind, stored["_id"], versions)
         for child in moved:
             await self._soon(self.copies.follow(await self.copies.announce(kind, child)))
         await self._soon(self.copies.follow(chore))

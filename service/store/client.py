@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorCollection, AsyncIOMotorDatabase
+from pymongo.errors import ConfigurationError, InvalidURI
+
+from config import SettingError
 
 Client = AsyncIOMotorClient[dict[str, Any]]
 Database = AsyncIOMotorDatabase[dict[str, Any]]
@@ -13,6 +16,13 @@ Collection = AsyncIOMotorCollection[dict[str, Any]]
 
 def connect(uri: str) -> Client:
     """A client whose writes are acknowledged by a majority; an address of a set's member may say more."""
+    try:
+        return _client(uri)
+    except (ConfigurationError, InvalidURI, ValueError) as error:
+        raise SettingError(f"KALENDS_MONGODB_URI cannot be used: {error}") from None
+
+
+def _client(uri: str) -> Client:
     return AsyncIOMotorClient(
         uri,
         w="majority",
@@ -21,8 +31,7 @@ def connect(uri: str) -> Client:
         retryReads=True,
         maxPoolSize=50,
         waitQueueTimeoutMS=2000,
-        serverSelectionTimeoutMS=5000,
         connectTimeoutMS=3000,
-        timeoutMS=15000,
+        timeoutMS=10000,
         appname="kalends",
     )

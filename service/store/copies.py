@@ -10,6 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from schemas import BY_NAME, EVENT
@@ -19,6 +20,8 @@ from service.store.client import Database
 
 log = logging.getLogger("kalends.copies")
 SLICE = 500
+GRACE = timedelta(seconds=10)
+"""A chore older than this belongs to a process that died; a younger one may still wait for its change."""
 FIELD = {name: field for field, name in EVENT.links.items()}
 """Kind -> the field of an event that links to it."""
 POST = ("author", "status", "date_utc", "modified_utc")
@@ -82,7 +85,7 @@ class Copies:
 
     async def finish_chores(self) -> None:
         """Takes up what a process that died has left."""
-        async for chore in self._chores.find({"at": {"$lt": self._site.now()}}):
+        async for chore in self._chores.find({"at": {"$lt": self._site.now() - GRACE}}):
             await self.follow(chore)
 
     async def refresh(self, event: Mapping[str, Any]) -> bool:

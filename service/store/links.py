@@ -21,7 +21,9 @@ New = tuple[Kind, dict[str, Any]]
 class Maker(Protocol):
     """Prepares a record of a kind from its input, without storing it."""
 
-    async def __call__(self, kind: Kind, data: dict[str, Any], caller: Caller) -> dict[str, Any]: ...
+    async def __call__(
+        self, kind: Kind, data: dict[str, Any], caller: Caller, taken: set[str]
+    ) -> dict[str, Any]: ...
 
 
 class Links:
@@ -55,12 +57,17 @@ class Links:
         new: list[New] = []
         for link in links:
             record = known.get(link) if isinstance(link, int) else await self._found(kind, link)
+            if record is None and isinstance(link, str):
+                record = next(
+                    (made for _, made in new if name_key(link) in (made["key"], made["slug"])), None
+                )
             if record is None and isinstance(link, int):
                 return [], [], Text("There is no {kind} with the ID {id}.", kind=kind.name, id=link)
             if record is None and not kind.is_post and caller.role is Role.CONTRIBUTOR:
                 return [], [], Text("There is no {kind} {name}.", kind=kind.name, name=repr(link))
             if record is None:
-                record = await self._make(kind, {"name": link} if isinstance(link, str) else link, caller)
+                data = {"name": link} if isinstance(link, str) else link
+                record = await self._make(kind, data, caller, {one["slug"] for _, one in new})
                 new.append((kind, record))
             records.setdefault(record["_id"], record)
         return list(records.values()), new, None

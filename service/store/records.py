@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from schemas.caller import Caller
 from schemas.errors import (
     InvalidFields,
     NotAccessible,
     NotFound,
+    TermExists,
     Trashed,
     Unavailable,
 )
@@ -32,6 +34,7 @@ from service.store.slugs import free_slug
 from service.store.usage import Usage, changed_uses, note, unused
 from service.store.words import Words
 
+log = logging.getLogger("kalends.store")
 Ref = int | str
 TRIES = 100
 PATIENCE = 2.0
@@ -77,11 +80,13 @@ class Records:
         for _ in range(TRIES):
             record = await self._prepare(kind, data, caller)
             # Somebody may take the slug, or make the term, in between: the next try sees theirs.
-            with suppress(DuplicateKeyError):
+            with suppress(DuplicateKeyError, *([TermExists] if kind is EVENT else [])):
                 return await self._insert(kind, record, data, caller)
         raise Unavailable
 
-    async def _prepare(self, kind: Kind, data: Document, caller: Caller) -> Document:
+    async def _prepare(
+        self, kind: Kind, data: Document, caller: Caller, taken: frozenset[str] | set[str] = frozenset()
+    ) -> Document:
         """The document of a new record: settled, named, numbered; not stored yet."""
         record = kind.settle(self._allowed(kind, data, caller, None), None, self.site)
         if kind.is_post:
@@ -91,7 +96,7 @@ class Records:
         now = self.site.now()
         wished = slug_of(data.get("slug") or "", "") or slug_of(record[kind.title], kind.name)
         record |= unused(kind) | {"version": 1, "modified_utc": now}
-        record["slug"] = await free_slug(self._collection(kind), wished)
+        record["slug"] = await free_slug(self._collection(kind), wished, taken=taken)
         if kind is EVENT:
             record.pop("new_password", None)
             record["password"] = await self.passwords.hash(data.get("password"))
@@ -100,7 +105,10 @@ class Records:
 
     async def _insert(self, kind: Kind, record: Document, data: Document, caller: Caller) -> Document:
         if kind is not EVENT:
-            await self._collection(kind).insert_one(record)
+            if record.get("parent"):
+                await tree.insert(self.client, self.database, kind, record)
+            else:
+                await self._collection(kind).insert_one(record)
             return record
         await self._check_parent(record)
         links, new = await self._links.resolve({name: data.get(name) for name in kind.links}, caller)
@@ -109,8 +117,7 @@ class Records:
         if debt := note(changes, 1, record["modified_utc"]):
             record["owes"] = [debt]
         await self._store_together([*new, (kind, record)])
-        await self._after_event(record, changes)
-        return await self.find(kind, record["_id"]) if await self.copies.refresh(record) else record
+        return await self._after_event(record, changes, linked=True)
 
     async def _store_together(self, new: list[New]) -> None:
         """All or nothing: one record as it is, several in a transaction."""
@@ -125,8 +132,15 @@ class Records:
         async with await self.client.start_session() as session:
             await session.with_transaction(insert)
 
-    async def _after_event(self, event: Mapping[str, Any], changes: Any) -> None:
-        await self.usage.apply(event["_id"], event["version"], changes)
+    async def _after_event(self, event: Document, changes: Any, *, linked: bool) -> Document:
+        """What follows a write that is done: its failure is left to a sweep, which the note tells."""
+        try:
+            stale = linked and await self.copies.refresh(event)
+            await self.usage.apply(event["_id"], event["version"], changes)
+            return await self.find(EVENT, event["_id"]) if stale else event
+        except PyMongoError as error:
+            log.warning("left for the next sweep: %s", error)
+            return event
 
     def _allowed(self, kind: Kind, data: Document, caller: Caller, stored: Document | None) -> Document:
         """The data as the caller's role lets it count."""

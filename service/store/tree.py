@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.errors import InvalidFields, NotFound, TermExists
+from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from service.store.client import Client, Database
@@ -51,14 +51,33 @@ async def move(database: Database, kind: Kind, stored: Document, parent: int, se
     return above
 
 
-async def remove(client: Client, database: Database, kind: Kind, stored: Document) -> list[int]:
+async def insert(client: Client, database: Database, kind: Kind, record: Document) -> None:
+    """Stores a new category below another one, which may be moving or going at this moment."""
+
+    async def work(session: Any) -> None:
+        await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
+        record["ancestors"] = await _ancestors(database, kind, record["parent"], session)
+        await database[kind.plural].insert_one(record, session=session)
+
+    await ensure_lock(database)
+    async with await client.start_session() as session:
+        await session.with_transaction(work)
+
+
+async def remove(
+    client: Client, database: Database, kind: Kind, own: int, versions: frozenset[int] | None
+) -> list[int]:
     """Takes a term away; its children move to its parent. Answers the children."""
-    terms, own, parent = database[kind.plural], stored["_id"], stored["parent"]
+    terms = database[kind.plural]
+    query = {"_id": own} | ({} if versions is None else {"version": {"$in": list(versions)}})
 
     async def work(session: Any) -> list[int]:
         await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
-        if not (await terms.delete_one({"_id": own}, session=session)).deleted_count:
-            raise NotFound(kind=kind.name)
+        gone = await terms.find_one_and_delete(query, {"parent": 1}, session=session)
+        if gone is None:
+            left = await terms.find_one({"_id": own}, {"_id": 1}, session=session)
+            raise PreconditionFailed if left else NotFound(kind=kind.name)
+        parent = gone["parent"]
         children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
         await terms.update_many(
             {"parent": own}, {"$set": {"parent": parent}, "$inc": {"version": 1}}, session=session

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from schemas.event_view import LINKED
@@ -71,7 +71,22 @@ class Usage:
         latest = {use: now for use, (_, now) in changes.items() if LINKED[use[0]].is_post}
         await asyncio.gather(*(self._step(key, ids, latest) for key, ids in steps.items()))
         await asyncio.gather(*(self._last_end(field, id) for field, id in shortened))
-        await self._database["events"].update_one({"_id": event}, {"$pull": {"owes": {"version": version}}})
+        await self._done(event, version, changes)
+
+    async def _done(self, event: int, version: int, changes: Mapping[Use, Any]) -> None:
+        """Takes the note away. An event that was written again meanwhile may have been counted before this:
+        then the last ends are found afresh. A note that a sweep took up means that the sweep counted too."""
+        events, mine = self._database["events"], {"version": version}
+        unseen = {"_id": event, **mine, "owes": {"$elemMatch": mine | {"late": {"$ne": True}}}}
+        if (await events.update_one(unseen, {"$pull": {"owes": mine}})).matched_count:
+            return
+        await asyncio.gather(*(self._last_end(*use) for use in changes if LINKED[use[0]].is_post))
+        before = await events.find_one_and_update({"_id": event}, {"$pull": {"owes": mine}}, {"owes": 1})
+        notes = (before or {}).get("owes", [])
+        if not any(note["version"] == version and not note.get("late") for note in notes):
+            now = datetime.now(UTC).replace(tzinfo=None)
+            for field, id in changes:
+                await self._recount_until_still(field, id, now)
 
     async def _step(self, key: tuple[str, int, int], ids: list[int], latest: Mapping[Use, State]) -> None:
         field, published, live = key
@@ -86,14 +101,17 @@ class Usage:
         return self._database[LINKED[field].plural]
 
     async def _last_end(self, field: str, id: int) -> None:
-        """The last end of the events that link to a record, found afresh."""
-        ends = {}
-        for name, statuses in (("publish", {"status": "publish"}), ("live", {"status": {"$ne": "trash"}})):
-            last = await self._database["events"].find_one(
-                {f"{field}._id": id, **statuses}, {"end_utc": 1}, sort=[("end_utc", -1)]
-            )
-            ends[f"events.{name}_end"] = last and last["end_utc"]
-        await self._collection(field).update_one({"_id": id}, {"$set": ends})
+        """The last end of the events that link to a record, found afresh; again if one was counted since."""
+        while record := await self._collection(field).find_one({"_id": id}, {"events.rev": 1}):
+            ends = {}
+            for name, status in (("publish", "publish"), ("live", {"$ne": "trash"})):
+                last = await self._database["events"].find_one(
+                    {f"{field}._id": id, "status": status}, {"end_utc": 1}, sort=[("end_utc", -1)]
+                )
+                ends[f"events.{name}_end"] = last and last["end_utc"]
+            unchanged = {"_id": id, "events.rev": record["events"]["rev"]}
+            if (await self._collection(field).update_one(unchanged, {"$set": ends})).matched_count:
+                return
 
     async def recount(self, field: str, id: int, now: datetime) -> bool:
         """Counts the events of one record afresh. False: writes were under way, ask again."""
@@ -114,21 +132,27 @@ class Usage:
             await self._last_end(field, id)
         return bool(result.matched_count)
 
-    async def settle_debts(self, now: datetime) -> None:
+    async def settle_debts(self, now: datetime, refresh: Callable[[Any], Awaitable[bool]]) -> None:
         """Finds the notes of processes that died, and makes good on them."""
         events = self._database["events"]
-        async for event in events.find({"owes.refs": {"$exists": True}}, {"owes": 1}):
+        shown = {"owes": 1} | {f"{field}.{name}": 1 for field in LINKED for name in ("_id", "version")}
+        async for event in events.find({"owes.refs": {"$exists": True}}, shown):
             for debt in (debt for debt in event["owes"] if debt["at"] < now - GRACE):
-                for ref in debt["refs"]:
-                    field, _, id = ref.partition(":")
-                    await self._recount_until_still(field, int(id), now)
-                await events.update_one({"_id": event["_id"]}, {"$pull": {"owes": debt}})
+                mine = {"version": debt["version"]}
+                taken = {"_id": event["_id"], "owes": {"$elemMatch": mine}}
+                if not (await events.update_one(taken, {"$set": {"owes.$.late": True}})).matched_count:
+                    continue
+                await refresh(event)
+                uses = [ref.partition(":") for ref in debt["refs"]]
+                if all([await self._recount_until_still(field, int(id), now) for field, _, id in uses]):
+                    await events.update_one({"_id": event["_id"]}, {"$pull": {"owes": mine}})
 
-    async def _recount_until_still(self, field: str, id: int, now: datetime) -> None:
+    async def _recount_until_still(self, field: str, id: int, now: datetime) -> bool:
         for _ in range(100):
             if await self.recount(field, id, now):
-                return
+                return True
             await asyncio.sleep(0.05)
+        return False
 
 
 def unused(kind: Kind) -> dict[str, Any]:
