@@ -49,9 +49,11 @@ async def body_values(request: web.Request) -> dict[str, Any]:
             body = await request.read()
     except web.HTTPRequestEntityTooLarge:
         raise TooLarge from None
+    except web.RequestPayloadError:  # broken chunks, or not compressed the way it says
+        raise InvalidJson from None
     if not body:
         return {}
-    sent = request.content_type if "Content-Type" in request.headers else "application/json"
+    sent = request.headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
     if sent == "application/json":
         return _json(body)
     if sent == "application/x-www-form-urlencoded":
@@ -87,11 +89,16 @@ def _form(body: bytes) -> dict[str, Any]:
 def _place(values: dict[str, Any], keys: list[str], value: str) -> None:
     """Puts a value where its bracketed name says: `organizer[0][email]`, `tags[]`."""
     for key in keys[:-1]:
-        name = key or str(len(values))
+        name = key or _next(values)
         inner = values.setdefault(name, {})
         values[name] = inner if isinstance(inner, dict) else {"0": inner}
         values = values[name]
-    values[keys[-1] or str(len(values))] = value
+    values[keys[-1] or _next(values)] = value
+
+
+def _next(values: dict[str, Any]) -> str:
+    """The number after the last one."""
+    return str(max((int(key) for key in values if key.isascii() and key.isdigit()), default=-1) + 1)
 
 
 def _as_list(value: Any) -> Any:

@@ -74,6 +74,8 @@ def read_cost(value: object, site: Currency) -> Cost:
 def _as_text(value: object, site: Currency) -> str:
     if value is None:
         return ""
+    if isinstance(value, list) and len(value) > LONGEST:
+        raise ValueError(Text("A cost is at most {limit} characters long.", limit=LONGEST))
     if isinstance(value, list):
         parts = [_one_text(part, site) for part in value]
         return " – ".join(part for part in parts if part.strip())

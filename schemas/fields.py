@@ -175,7 +175,8 @@ class Picture(fields.String):
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         if isinstance(value, Mapping):
-            value = value.get("url") or value.get("id") or ""
+            named = value.keys() & {"url", "id"}
+            value = (value.get("url") or value.get("id") or "") if named else value
         if value == "":
             return None
         if re.fullmatch(r"[0-9]{1,19}", str(value)) and not isinstance(value, bool):

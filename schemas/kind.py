@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from marshmallow import EXCLUDE, Schema, ValidationError
+from marshmallow import EXCLUDE, Schema, ValidationError, pre_load
 from marshmallow.experimental.context import Context
 from marshmallow.fields import Field
 
@@ -30,6 +30,12 @@ class Input(Schema):
     def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
         field_obj.allow_none = field_obj.allow_none or not field_obj.required
         field_obj.error_messages["null"] = Text("Must not be empty.")
+
+    @pre_load
+    def clear(self, values: Mapping[str, Any], **_: Any) -> Document:
+        """An empty text clears an optional field, whatever its type."""
+        optional = {name for name, one in self.fields.items() if not one.required}
+        return {name: None if value == "" and name in optional else value for name, value in values.items()}
 
 
 class ListInput(Input):

@@ -24,9 +24,10 @@ class Links(fields.List[Any]):
         self.kind = kind
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
-        found = [self.link(part) for part in spread(value) if part not in (0, "0")]
-        if len(found) > MOST:
+        parts = [part for part in spread(value) if str(part) != "0"]
+        if len(parts) > MOST:
             raise ValidationError(Text("Must have at most {limit} entries.", limit=MOST))
+        found = [self.link(part) for part in parts]
         return [link for index, link in enumerate(found) if link not in found[:index]]
 
     def link(self, value: Any) -> Any:

@@ -79,6 +79,14 @@ def _publication(changes: Document, site: Site) -> datetime | None:
     return None
 
 
+def _local(site: Site, utc: datetime) -> datetime:
+    """What a clock of the site shows; at the edge of the years, UTC."""
+    try:
+        return site.zone.to_wall(utc)
+    except ValueError:
+        return utc
+
+
 def envelope(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     """The fields that every post shows first."""
     site, id = view.site, record["_id"]
@@ -89,7 +97,7 @@ def envelope(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
         "global_id_lineage": [global_id],
         "author": record["author"],
         "status": record["status"],
-        "date": show(site.zone.to_wall(record["date_utc"])),
+        "date": show(_local(site, record["date_utc"])),
         "date_utc": show(record["date_utc"]),
         "modified": show(site.zone.to_wall(record["modified_utc"])),
         "modified_utc": show(record["modified_utc"]),

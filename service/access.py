@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -24,7 +23,7 @@ def sent_token(request: web.Request) -> str | None:
     if scheme.lower() == "basic":
         try:
             return base64.b64decode(value.strip(), validate=True).decode().partition(":")[2]
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             return ""
     return ""
 
@@ -42,7 +41,9 @@ def identify(mode: str, tokens: Tokens) -> Middleware:
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        request[CALLER] = await caller_of(request)
+        # What is not there is not there for anybody: the route comes before the credentials.
+        if request.match_info.http_exception is None:
+            request[CALLER] = await caller_of(request)
         return await handler(request)
 
     return middleware

@@ -244,9 +244,10 @@ async def explained(store: Store, kind: Kind, values: dict[str, str], caller: Ca
     # Bounds of an index may be dates that no calendar has.
     lenient = CodecOptions[dict[str, Any]](datetime_conversion=DatetimeConversion.DATETIME_AUTO)
     query = load(kind.query, values, store.site)
-    conditions, sort = await asking(kind)(store, kind, query, caller)
-    wanted = {"$and": conditions} if conditions else {}
-    find = {"find": kind.plural, "filter": wanted, "sort": dict(sort), "limit": query["per_page"]}
+    asked = await asking(kind)(store, kind, query, caller)
+    wanted = asked.filter
+    find = {"find": kind.plural, "filter": wanted, "sort": dict(asked.sort), "limit": query["per_page"]}
+    find |= {"hint": asked.hint} if asked.hint else {}
     group = {"$group": {"_id": 1, "n": {"$sum": 1}}}
     count = {"aggregate": kind.plural, "pipeline": [{"$match": wanted}, group], "cursor": {}}
     said = {}

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from pymongo.errors import WriteError
+
 from schemas import BY_NAME, EVENT
 from schemas.kind import Kind
 from schemas.site import Site
@@ -20,6 +22,8 @@ from service.store.client import Database
 
 log = logging.getLogger("kalends.copies")
 SLICE = 500
+TOO_LARGE = (10334, 17419)
+"""Codes of the server for a document beyond its limit."""
 GRACE = timedelta(seconds=10)
 """A chore older than this belongs to a process that died; a younger one may still wait for its change."""
 FIELD = {name: field for field, name in EVENT.links.items()}
@@ -66,22 +70,39 @@ class Copies:
 
     async def _renew(self, kind: Kind, record: Mapping[str, Any]) -> None:
         field, id, version = FIELD[kind.name], record["_id"], record["version"]
-        stale = {"_id": id, "version": {"$lt": version}}
-        change = {"$set": {f"{field}.$[copy]": copy_of(kind, record), "modified_utc": self._site.now()}}
+        query = {f"{field}._id": id, field: {"$elemMatch": {"_id": id, "version": {"$lt": version}}}}
         outdated = [{"copy._id": id, "copy.version": {"$lt": version}}]
-        await self._in_slices(
-            {f"{field}._id": id, field: {"$elemMatch": stale}}, change | {"$inc": {"version": 1}}, outdated
-        )
+
+        def change(**other: Any) -> dict[str, Any]:
+            copy = copy_of(kind, record) | other
+            now = self._site.now()
+            return {"$set": {f"{field}.$[copy]": copy, "modified_utc": now}, "$inc": {"version": 1}}
+
+        try:
+            await self._in_slices(SLICE, query, change(), outdated)
+        except WriteError as error:
+            if error.code not in TOO_LARGE:
+                raise
+            # An event that is full shows the record without its description; all others show it whole.
+            await self._in_slices(1, query, change(), outdated, instead=change(description=None))
 
     async def _forget(self, kind: Kind, id: int) -> None:
         field = FIELD[kind.name]
         change = {"$pull": {field: {"_id": id}}, "$set": {"modified_utc": self._site.now()}}
-        await self._in_slices({f"{field}._id": id}, change | {"$inc": {"version": 1}}, None)
+        await self._in_slices(SLICE, {f"{field}._id": id}, change | {"$inc": {"version": 1}}, None)
 
-    async def _in_slices(self, query: dict[str, Any], change: dict[str, Any], filters: Any) -> None:
+    async def _in_slices(
+        self, size: int, query: dict[str, Any], change: dict[str, Any], filters: Any, instead: Any = None
+    ) -> None:
         """Small steps: other writers get their turn, and a repeated one finds what is left."""
-        while ids := [row["_id"] for row in await self._events.find(query, {"_id": 1}).to_list(SLICE)]:
-            await self._events.update_many({**query, "_id": {"$in": ids}}, change, array_filters=filters)
+        while ids := [row["_id"] for row in await self._events.find(query, {"_id": 1}).to_list(size)]:
+            wanted = {**query, "_id": {"$in": ids}}
+            try:
+                await self._events.update_many(wanted, change, array_filters=filters)
+            except WriteError as error:
+                if instead is None or error.code not in TOO_LARGE:
+                    raise
+                await self._events.update_many(wanted, instead, array_filters=filters)
 
     async def finish_chores(self) -> None:
         """Takes up what a process that died has left."""

@@ -14,6 +14,7 @@ from schemas.event_view import LINKED
 from schemas.kind import Kind
 from schemas.language import Text
 from schemas.site import Site
+from service.store.asked import Asked, ordered
 from service.store.links import find_term
 from service.store.records import Records
 from service.store.visibility import visible
@@ -38,9 +39,7 @@ DATES: dict[str, tuple[str, str, time, str]] = {
 }
 
 
-async def event_list(
-    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
-) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+async def event_list(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Asked:
     conditions = [{"hide_from_listings": False}, visible(caller, query.get("status"))]
     if query.get("include"):
         conditions.append({"_id": {"$in": query["include"]}})
@@ -52,9 +51,7 @@ async def event_list(
     conditions += _places(query, caller, records.site)
     if query.get("search"):
         conditions += [{"password": None}, *await records.words.condition(query["search"])]
-    field = ORDERS[query.get("orderby") or "start_date"]
-    direction = -1 if query.get("order") == "desc" else 1
-    return conditions, [(field, direction)] if field == "_id" else [(field, direction), ("_id", direction)]
+    return Asked(conditions, ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order")))
 
 
 def date_conditions(query: Mapping[str, Any], site: Site) -> list[dict[str, Any]]:
@@ -68,7 +65,10 @@ def date_conditions(query: Mapping[str, Any], site: Site) -> list[dict[str, Any]
     for name, moment in sent.items():
         field, by_day, edge, by_instant = DATES[name]
         strict = bool(query.get("strict_dates"))
-        bound = moment.utc(site.zone) if strict else _edge_of_day(moment, edge, site)
+        try:
+            bound = moment.utc(site.zone) if strict else _edge_of_day(moment, edge, site)
+        except ValueError as error:
+            raise InvalidFields({name: error.args[0]}) from None
         operator = by_instant if strict else by_day
         conditions.append({field: {operator: bound}})
         # No event ends before it starts: the other field is bounded too, which narrows the index.

@@ -46,6 +46,8 @@ POSTS = [
 USED = [
     index("by_use", "status", "events.publish"),
     index("by_end", "status", "events.publish_end"),
+    index("any_by_use", "events.live", "status"),
+    index("any_by_end", "events.live_end", "status"),
 ]
 TERMS = [
     index("by_key", "key", "parent"),
@@ -58,6 +60,7 @@ EVENTS = [
     index("listed", "hide_from_listings", "status", *ORDER),
     index("any_listed", "hide_from_listings", *ORDER, "status"),
     index("by_end", "hide_from_listings", "status", "end_utc", "_id"),
+    index("any_by_end", "hide_from_listings", "end_utc", "_id", "start_utc", "status"),
     index("own", "author", "status", *ORDER),
     index("featured", "featured", "status", *ORDER),
     index("ticketed", "ticketed", "status", *ORDER),

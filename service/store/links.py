@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import bson
+
 from schemas.caller import Caller, Role
 from schemas.errors import InvalidFields
 from schemas.event_view import LINKED
@@ -16,6 +18,8 @@ from service.store.client import Database
 from service.store.copies import copy_of
 
 New = tuple[Kind, dict[str, Any]]
+LARGEST = 8_000_000
+"""Bytes of copies that an event may carry; a document of MongoDB ends at 16 MiB."""
 
 
 class Maker(Protocol):
@@ -45,6 +49,8 @@ class Links:
                 copies[field] = [copy_of(kind, record) for record in found]
                 new += made
                 wrong |= {field: problem} if problem else {}
+        if len(bson.encode(copies)) > LARGEST:
+            wrong = dict.fromkeys(copies, Text("What is linked is too large to be kept with the event."))
         if wrong:
             raise InvalidFields(wrong)
         return copies, new

@@ -10,13 +10,12 @@ from schemas.caller import Caller
 from schemas.errors import PageNotFound
 from schemas.event import EVENT
 from schemas.kind import Document, Kind
+from service.store.asked import Asked
 from service.store.event_lists import event_list
 from service.store.post_lists import post_list
 from service.store.records import PRIVATE, Records
 from service.store.term_lists import term_list
 
-Sort = list[tuple[str, int]]
-Asked = tuple[list[dict[str, Any]], Sort]
 Asking = Callable[[Records, Kind, Mapping[str, Any], Caller], Awaitable[Asked]]
 
 
@@ -36,18 +35,17 @@ class Page:
 
 
 async def find_page(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
-    conditions, sort = await asking(kind)(records, kind, query, caller)
-    wanted = {"$and": conditions} if conditions else {}
+    asked = await asking(kind)(records, kind, query, caller)
     collection = records.database[kind.plural]
-    total = await collection.count_documents(wanted)
+    total = await collection.count_documents(asked.filter)
     skip = (query["page"] - 1) * query["per_page"]
     if skip >= total:
         if query["page"] > 1:
             raise PageNotFound(kind=kind.name)
         return Page([], 0)
     if query.get("orderby") == "include" and query.get("include"):
-        rows = await collection.find(wanted, PRIVATE).to_list(None)
+        rows = await collection.find(asked.filter, PRIVATE).to_list(None)
         rows.sort(key=lambda row: query["include"].index(row["_id"]), reverse=query.get("order") == "desc")
         return Page(rows[skip : skip + query["per_page"]], total)
-    found = collection.find(wanted, PRIVATE).sort(sort).skip(skip).limit(query["per_page"])
-    return Page(await found.to_list(None), total)
+    found = collection.find(asked.filter, PRIVATE).sort(asked.sort).skip(skip).limit(query["per_page"])
+    return Page(await (found.hint(asked.hint) if asked.hint else found).to_list(None), total)

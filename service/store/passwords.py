@@ -35,7 +35,9 @@ class Passwords:
             raise PasswordNeeded
         try:
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._threads, self._hasher.verify, hashed, password)
+            # A header may hold bytes that are no text.
+            sent = password.encode("utf-8", "surrogatepass")
+            await loop.run_in_executor(self._threads, self._hasher.verify, hashed, sent)
         except VerifyMismatchError:
             raise PasswordNeeded from None
 

@@ -9,14 +9,13 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields
 from schemas.kind import Kind
 from schemas.language import Text
+from service.store.asked import Asked, ordered
 from service.store.copies import FIELD
 from service.store.records import Records
 from service.store.visibility import visible
 
 
-async def post_list(
-    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
-) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+async def post_list(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Asked:
     conditions = [visible(caller, query.get("status"))]
     if query.get("event") is not None:
         conditions.append({"_id": {"$in": await linked_ids(records, kind, "event", query["event"], caller)}})
@@ -29,9 +28,10 @@ async def post_list(
         conditions += await records.words.condition(query["search"])
     orders = {"date": "date_utc", "modified": "modified_utc", "title": "sort", "id": "_id"}
     field = orders[query.get("orderby") or "date"]
-    newest_first = query.get("order") or ("asc" if field in ("_id", "sort") else "desc")
-    direction = -1 if newest_first == "desc" else 1
-    return conditions, [(field, direction)] if field == "_id" else [(field, direction), ("_id", direction)]
+    direction = query.get("order") or ("asc" if field in ("_id", "sort") else "desc")
+    # Public records and own ones together: in order of date, all but a few of them are wanted.
+    hint = "any_by_date" if caller.own is not None and field == "date_utc" and len(conditions) == 1 else None
+    return Asked(conditions, ordered(field, direction), hint)
 
 
 async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller: Caller) -> list[int]:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
@@ -56,6 +57,7 @@ class Records:
         self.passwords = Passwords()
         self._links = Links(database, site, self._prepare)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._naming: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def _collection(self, kind: Kind) -> Collection:
         return self.database[kind.plural]
@@ -77,11 +79,15 @@ class Records:
         return record
 
     async def create(self, kind: Kind, data: Document, caller: Caller) -> Document:
-        for _ in range(TRIES):
-            record = await self._prepare(kind, data, caller)
-            # Somebody may take the slug, or make the term, in between: the next try sees theirs.
-            with suppress(DuplicateKeyError, *([TermExists] if kind is EVENT else [])):
-                return await self._insert(kind, record, data, caller)
+        if kind is EVENT:
+            data = data | {"password": await self.passwords.hash(data.get("password"))}
+        # Equal names wait for each other here, and not in vain tries for one slug.
+        async with self._naming.setdefault(f"{kind.name}:{data[kind.title]}", asyncio.Lock()):
+            for _ in range(TRIES):
+                record = await self._prepare(kind, data, caller)
+                # Another process may take the slug, or make the term: the next try sees theirs.
+                with suppress(DuplicateKeyError, *([TermExists] if kind is EVENT else [])):
+                    return await self._insert(kind, record, data, caller)
         raise Unavailable
 
     async def _prepare(
@@ -99,7 +105,6 @@ class Records:
         record["slug"] = await free_slug(self._collection(kind), wished, taken=taken)
         if kind is EVENT:
             record.pop("new_password", None)
-            record["password"] = await self.passwords.hash(data.get("password"))
         record |= await self.words.searchable(kind, record)
         return {"_id": await self.ids.next(kind.ids), **record}
 

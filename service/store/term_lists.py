@@ -8,6 +8,7 @@ from typing import Any
 from schemas import CATEGORY
 from schemas.caller import Caller
 from schemas.kind import Kind
+from service.store.asked import Asked, ordered
 from service.store.event_lists import require
 from service.store.post_lists import linked_ids
 from service.store.records import Records
@@ -15,9 +16,7 @@ from service.store.records import Records
 ORDERS = {"name": "sort", "id": "_id", "count": "events.publish", "include": "_id"}
 
 
-async def term_list(
-    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
-) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+async def term_list(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Asked:
     conditions: list[dict[str, Any]] = []
     for name, operator in (("include", "$in"), ("exclude", "$nin")):
         if query.get(name):
@@ -33,8 +32,7 @@ async def term_list(
     if query.get("search"):
         conditions += await records.words.condition(query["search"])
     field = ORDERS.get(query.get("orderby") or "name", query.get("orderby") or "name")
-    direction = -1 if query.get("order") == "desc" else 1
-    return conditions, [(field, direction)] if field == "_id" else [(field, direction), ("_id", direction)]
+    return Asked(conditions, ordered(field, query.get("order")))
 
 
 async def _of_event(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,14 @@ from service.store.client import Database
 MOST = 2000
 """A text that more words than this contain is so common that reading in order finds it soonest."""
 CACHED = 50_000
+LONG = 10_000
+"""Characters from which folding a text is left to a thread."""
+
+
+def fold_all(sent: list[tuple[str, str]]) -> str:
+    """All texts of a record, folded, one below the other."""
+    marked_up = ("description", "excerpt")
+    return "\n".join(fold(without_markup(text) if name in marked_up else text) for name, text in sent)
 
 
 def grams(word: str) -> list[str]:
@@ -33,11 +42,9 @@ class Words:
 
     async def searchable(self, kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
         """What a record is found and sorted by: its folded text, its words' numbers, its folded name."""
-        parts = [
-            fold(without_markup(text) if name in ("description", "excerpt") else text)
-            for name, text in texts(kind, record)
-        ]
-        folded = "\n".join(parts)
+        sent = list(texts(kind, record))
+        is_long = sum(len(text) for _, text in sent) > LONG
+        folded = await asyncio.to_thread(fold_all, sent) if is_long else fold_all(sent)
         numbers = await self.numbers(tokens(folded))
         return {"text": folded, "tok": sorted(numbers.values()), "sort": fold(record[kind.title])[:100]}
 
