@@ -276,3 +276,25 @@ async def test_search_finds_any_part_of_any_word(api: Api, search: str, is_found
     event = await api.event("Summer Concert", description=text)
     await api.event("Unrelated")
     assert await api.ids("events", search=search) == ([event["id"]] if is_found else [])
+
+
+async def test_places_follow_their_venues(api: Api) -> None:
+    hall = await api.made("venues", venue="Hall", geo_lat=10, geo_lng=20)
+    annex = await api.made("venues", venue="Annex", geo_lat=-45, geo_lng=179.9)
+    event = await api.event(venue=[hall["id"], annex["id"]])
+    here = {"geoloc_lat": "10", "geoloc_lng": "20", "geoloc_radius": "5"}
+    there = {"geoloc_lat": "-45", "geoloc_lng": "-179.9", "geoloc_radius": "20"}
+    nowhere = {"geoloc_lat": "50", "geoloc_lng": "60", "geoloc_radius": "5"}
+
+    async def found(**query: str) -> bool:
+        return await api.ids("events", **query) == [event["id"]]
+
+    assert (await found(**here), await found(**there), await found(**nowhere)) == (True, True, False)
+    await api.patch(f"/venues/{hall['id']}", {"geo_lat": 50, "geo_lng": 60})
+    assert (await found(**here), await found(**there), await found(**nowhere)) == (False, True, True)
+    await api.delete(f"/venues/{hall['id']}")
+    assert (await found(**nowhere), await found(geoloc="true")) == (False, True)
+    await api.delete(f"/venues/{annex['id']}")
+    assert (await found(**there), await found(geoloc="false")) == (False, True)
+    await api.patch(f"/venues/{hall['id']}", {"status": "publish"})
+    assert (await found(**nowhere), await found(geoloc="true")) == (True, True)
