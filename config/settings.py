@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -73,6 +73,22 @@ def web_address(text: str) -> str:
     return text.rstrip("/")
 
 
+def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(part.strip()) for part in text.split(","))
+    except ValueError:
+        raise ValueError("networks such as 10.0.0.0/8 or 192.0.2.1") from None
+
+
+def origins(text: str) -> tuple[str, ...]:
+    if text in ("*", "none"):
+        return (text,) if text == "*" else ()
+    found = tuple(part.strip().rstrip("/").lower() for part in text.split(","))
+    if not all(re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", one) for one in found):
+        raise ValueError("*, none, or origins such as https://www.example.org")
+    return found
+
+
 def mongodb_uri(text: str) -> str:
     if not text.startswith(("mongodb://", "mongodb+srv://")):
         raise ValueError("an address such as mongodb://host:27017/?replicaSet=rs0")
@@ -107,6 +123,14 @@ class Settings:
     max_per_page: int = setting(100, whole(1, 1000), "largest page a list may be asked for")
     max_body: int = setting(1_048_576, whole(1024, 15_000_000), "largest request body in bytes")
     request_seconds: int = setting(30, whole(1, 600), "time after which a request is given up")
+    max_concurrent: int = setting(256, whole(1, 100_000), "requests that one process serves at a time")
+    rate_limit: int = setting(0, whole(0, 1_000_000), "requests a minute that one client may make (0: any)")
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = setting(
+        (), networks, "networks of proxies whose X-Forwarded-For is believed, separated by commas"
+    )
+    cors_origins: tuple[str, ...] = setting(
+        ("*",), origins, "sites whose pages may read the API, separated by commas (*: all; none)"
+    )
     geoloc_radius: float = setting(40.234, decimal(0.001, 20038), "default radius of a place filter in km")
     currency_symbol: str = setting("$", word, "currency of a cost that names none")
     currency_code: str = setting("USD", word, "its ISO code")
@@ -131,7 +155,10 @@ class Settings:
     def variables(self) -> dict[str, str]:
         """The settings as variables, to hand them to another process."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        texts = {name: ",".join(v) if isinstance(v, tuple) else str(v) for name, v in values.items()}
+        texts = {
+            name: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            for name, value in (values | {"cors_origins": self.cors_origins or ("none",)}).items()
+        }
         return {PREFIX + name.upper(): text for name, text in texts.items() if text}
 
     def is_local(self) -> bool:

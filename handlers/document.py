@@ -33,11 +33,13 @@ PROBLEMS: dict[int, Text] = {
     401: Text("Credentials are missing or wrong."),
     403: Text("The caller may not do this, or not see this."),
     404: Text("There is no such record or page."),
+    408: Text("The body did not come in time."),
     409: Text("Another term has this slug."),
     410: Text("The record is in the trash."),
     412: Text("The record is not the one that If-Match names."),
     413: Text("The body is too large."),
     415: Text("The body is neither JSON nor a form."),
+    429: Text("Too many requests; Retry-After says when to come again."),
     503: Text("The database is out of reach."),
 }
 PUBLISHED = datetime(2027, 1, 15, 9, 30)
@@ -151,7 +153,7 @@ def responses(operation: Operation, site: Site) -> Document:
     answers = {str(operation.status): good}
     if 304 in operation.problems:
         answers["304"] = {"description": UNCHANGED}
-    for status in sorted({*operation.problems, 401, 503} - {304}):
+    for status in sorted({*operation.problems, 401, 429, 503} - {304}):
         answers[str(status)] = {"description": PROBLEMS[status], "schema": ErrorShape}
     return answers
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import orjson
 from aiohttp import web
 
-from schemas.errors import InvalidFields, InvalidJson, TooLarge, UnsupportedType
+from schemas.errors import InvalidFields, InvalidJson, TooLarge, TooSlow, UnsupportedType
 from schemas.kind import Input
 from schemas.language import Text
 
@@ -49,6 +49,8 @@ async def body_values(request: web.Request) -> dict[str, Any]:
             body = await request.read()
     except web.HTTPRequestEntityTooLarge:
         raise TooLarge from None
+    except TimeoutError:
+        raise TooSlow from None
     except web.RequestPayloadError:  # broken chunks, or not compressed the way it says
         raise InvalidJson from None
     if not body:

@@ -96,14 +96,14 @@ def operations(kind: Kind, store: Store) -> list[Operation]:
             Operation(("DELETE",), path, delete, Text("Delete a record"), kind, password, None,
                       problems=(400, *writing, 404, *gone)),
             Operation(UPDATES, path, updating(schema), Text("Update a record"), kind, None, schema, True,
-                      problems=(400, *writing, 404, *conflict, 413, 415)),
+                      problems=(400, *writing, 404, 408, *conflict, 413, 415)),
         ]  # fmt: skip
 
     table = [
         Operation(("GET",), f"/{kind.plural}", index, Text("List records"), kind, kind.query, None,
                   problems=(400, 404), is_list=True),
         Operation(("POST",), f"/{kind.plural}", create, Text("Create a record"), kind, None, kind.schema,
-                  status=201, problems=(400, 401, 403, 413, 415)),
+                  status=201, problems=(400, 401, 403, 408, 413, 415)),
         *item(f"/{kind.plural}/{{id:[0-9]+}}", kind.schema),
     ]  # fmt: skip
     if kind.is_post:

@@ -75,6 +75,10 @@ class PasswordNeeded(Problem):
 
     message = Text("This event is protected: send its password.")
 
+    def __init__(self, *, was_wrong: bool = False) -> None:
+        super().__init__()
+        self.was_wrong = was_wrong
+
 
 class NotFound(Problem):
     """No record has this id or slug."""
@@ -116,6 +120,12 @@ class TooLarge(Problem):
     """The body is larger than the service takes."""
 
     message = Text("The body is too large.")
+
+
+class TooSlow(Problem):
+    """The body did not come in time."""
+
+    message = Text("The body did not come in time.")
 
 
 class UnsupportedType(Problem):

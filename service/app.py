@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -15,6 +16,7 @@ from schemas.errors import Unavailable
 from schemas.site import Site
 from service.access import identify
 from service.errors import answer_problems
+from service.limits import limit_concurrency, limit_passwords, limit_rate
 from service.store import Store
 
 HEADERS = {
@@ -22,26 +24,35 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     # Answers differ by caller and language; a cache must ask again, which an ETag makes cheap.
     "Cache-Control": "no-cache",
-    "Vary": "Authorization, X-Event-Password, Accept-Language",
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id",
+    "Vary": "Authorization, X-Event-Password, Accept-Language, Origin",
 }
+SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
 
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
-    guards = [finish_in_time(settings.request_seconds), identify(settings.access, store.tokens)]
-    if not store.started:
-        guards.append(wait_for(store))
-    app = web.Application(middlewares=[answer_problems, *guards], client_max_size=settings.max_body)
+    app = web.Application(
+        middlewares=[answer_problems, *guards(settings, store)], client_max_size=settings.max_body
+    )
     table = route_table(store.site, store)
     for prefix in (store.site.namespace, *settings.aliases):
         for operation in table:
             mount(app, prefix, operation)
     app.add_routes(pages.routes(store.site))
     app.add_routes(health.routes(store))
-    app.on_response_prepare.append(add_headers)
+    app.on_response_prepare.append(headers(settings))
     return app
+
+
+def guards(settings: Settings, store: Store) -> list[Middleware]:
+    """What a request passes before its handler, in this order."""
+    passed = [limit_concurrency(settings)]
+    if settings.rate_limit:
+        passed.append(limit_rate(settings))
+    passed += [limit_passwords(settings), finish_in_time(settings.request_seconds)]
+    if not store.started:
+        passed.append(wait_for(store))
+    return [*passed, identify(settings.access, store.tokens)]
 
 
 def route_table(site: Site, store: Store) -> list[Operation]:
@@ -83,7 +94,17 @@ def wait_for(store: Store) -> Middleware:
     return middleware
 
 
-async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    response.headers.pop("Server", None)
+def headers(settings: Settings) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+    """Headers of every answer. Pages of other sites may read where the settings say so, never as a user."""
+    allowed = settings.cors_origins
+
+    async def add(request: web.Request, response: web.StreamResponse) -> None:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        origin = "*" if "*" in allowed else request.headers.get("Origin", "").lower()
+        if origin == "*" or origin in allowed:
+            response.headers["Access-Control-Allow-Origin"] = origin
+            response.headers["Access-Control-Expose-Headers"] = SHOWN
+        response.headers.pop("Server", None)
+
+    return add

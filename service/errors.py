@@ -30,6 +30,7 @@ TABLE: dict[type[Problem], tuple[int, str]] = {
     errors.NoRoute: (404, "rest_no_route"),
     errors.PageNotFound: (404, "{kind}-archive-page-not-found"),
     errors.MethodNotAllowed: (405, "rest_method_not_allowed"),
+    errors.TooSlow: (408, "rest_request_timeout"),
     errors.DuplicateTermSlug: (409, "duplicate_term_slug"),
     errors.Trashed: (410, "{kind}-is-in-trash"),
     errors.PreconditionFailed: (412, "rest_precondition_failed"),
@@ -88,6 +89,7 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
         message = translate(Text(CRASHED.template, id=id), language)
         answer = error_answer(500, "rest_internal_error", message, {"status": 500})
     answer.headers["X-Request-Id"] = id
+    answer.headers.update(request.get("headers", {}))
     return answer
 
 

@@ -39,7 +39,7 @@ class Passwords:
             sent = password.encode("utf-8", "surrogatepass")
             await loop.run_in_executor(self._threads, self._hasher.verify, hashed, sent)
         except VerifyMismatchError:
-            raise PasswordNeeded from None
+            raise PasswordNeeded(was_wrong=True) from None
 
     def close(self) -> None:
         self._threads.shutdown(wait=False)

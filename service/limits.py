@@ -1,0 +1,133 @@
+"""Limits: how many requests at a time, how many a minute, how many wrong passwords."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from math import ceil
+from typing import NamedTuple
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from config import Settings
+from schemas.errors import PasswordNeeded, TooMany, Unavailable
+from schemas.language import Text
+
+MINUTE = 60.0
+WRONG_PASSWORDS = 10
+"""Wrong passwords a minute that one client may send for one event."""
+MOST_CLIENTS = 50_000
+
+
+class Standing(NamedTuple):
+    """Where a client stands in the present minute."""
+
+    used: int
+    seconds_left: int
+
+
+@dataclass
+class Minutes:
+    """Counts by key within windows of a minute, in bounded memory."""
+
+    counts: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def standing(self, key: str, more: int = 0) -> Standing:
+        now = time.monotonic()
+        since, used = self.counts.get(key, (now, 0))
+        if now - since >= MINUTE:
+            since, used = now, 0
+        if more:
+            self._make_room(now)
+            self.counts[key] = (since, used + more)
+        return Standing(used + more, max(1, ceil(since + MINUTE - now)))
+
+    def _make_room(self, now: float) -> None:
+        if len(self.counts) >= MOST_CLIENTS:
+            self.counts = {key: one for key, one in self.counts.items() if now - one[0] < MINUTE}
+        if len(self.counts) >= MOST_CLIENTS:
+            self.counts.clear()
+
+
+def client_of(request: web.Request, settings: Settings) -> str:
+    """The client's address; what a trusted proxy says of it, and nobody else."""
+
+    def is_trusted(address: str) -> bool:
+        try:
+            return any(ip_address(address) in network for network in settings.trusted_proxies)
+        except ValueError:
+            return False
+
+    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()]
+    address = request.remote or ""
+    while hops and is_trusted(address):
+        address = hops.pop()
+    return address
+
+
+def is_health(request: web.Request) -> bool:
+    """Whoever watches over the service is never refused."""
+    return request.path.startswith("/health/")
+
+
+def limit_concurrency(settings: Settings) -> Middleware:
+    """Refuses at once what would only wait."""
+    under_way = 0
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        nonlocal under_way
+        if under_way >= settings.max_concurrent and not is_health(request):
+            raise Unavailable(Text("The service is busy; try again."))
+        under_way += 1
+        try:
+            return await handler(request)
+        finally:
+            under_way -= 1
+
+    return middleware
+
+
+def limit_rate(settings: Settings) -> Middleware:
+    """So many requests a minute and client; each process takes its share of them."""
+    minutes, limit = Minutes(), ceil(settings.rate_limit / settings.workers)
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if is_health(request):
+            return await handler(request)
+        used, seconds = minutes.standing(client_of(request, settings), 1)
+        request["headers"] = {
+            "RateLimit-Limit": str(limit),
+            "RateLimit-Remaining": str(max(0, limit - used)),
+            "RateLimit-Reset": str(seconds),
+        }
+        if used > limit:
+            request["headers"]["Retry-After"] = str(seconds)
+            raise TooMany
+        return await handler(request)
+
+    return middleware
+
+
+def limit_passwords(settings: Settings) -> Middleware:
+    """A few wrong passwords are mistakes; more are guesses."""
+    minutes = Minutes()
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        key = f"{client_of(request, settings)} {request.path}"
+        used, seconds = minutes.standing(key)
+        if used >= WRONG_PASSWORDS:
+            request["headers"] = {"Retry-After": str(seconds)}
+            raise TooMany
+        try:
+            return await handler(request)
+        except PasswordNeeded as problem:
+            if problem.was_wrong:
+                minutes.standing(key, 1)
+            raise
+
+    return middleware

@@ -1,0 +1,165 @@
+"""Limits: requests a minute, requests at a time, slow bodies, guessed passwords, pages of other sites."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from config import SettingError, Settings, read_settings
+from handlers import parameters
+from service.limits import MOST_CLIENTS, WRONG_PASSWORDS, Minutes, client_of
+from tests.conftest import MakeApi
+
+
+async def test_a_client_has_so_many_requests_a_minute(make_api: MakeApi) -> None:
+    api = await make_api(rate_limit=3)
+    for left in ("2", "1", "0"):
+        assert (await api.get("/events"))[0] == 200
+        assert (api.headers["RateLimit-Limit"], api.headers["RateLimit-Remaining"]) == ("3", left)
+    status, problem = await api.get("/events")
+    assert (status, problem["code"]) == (429, "rest_too_many_requests")
+    assert 0 < int(api.headers["Retry-After"]) <= 60
+    assert int(api.headers["RateLimit-Reset"]) == int(api.headers["Retry-After"])
+    assert (await api.get("//health/live"))[0] == 200
+
+
+async def test_only_a_trusted_proxy_says_who_the_client_is(make_api: MakeApi) -> None:
+    api = await make_api(rate_limit=1)
+    assert (await api.send("GET", "/doc", headers={"X-Forwarded-For": "192.0.2.1"}))[0] == 200
+    assert (await api.send("GET", "/doc", headers={"X-Forwarded-For": "192.0.2.2"}))[0] == 429
+    settings = read_settings({"KALENDS_TRUSTED_PROXIES": "127.0.0.0/8, ::1"}, {})
+    api = await make_api(rate_limit=1, trusted_proxies=settings.trusted_proxies)
+    for client in ("192.0.2.1", "192.0.2.2", "2001:db8::1"):
+        assert (await api.send("GET", "/doc", headers={"X-Forwarded-For": client}))[0] == 200
+    # What a client puts before the proxy's own word does not count.
+    assert (await api.send("GET", "/doc", headers={"X-Forwarded-For": "198.51.100.7, 192.0.2.1"}))[0] == 429
+
+
+@pytest.mark.parametrize("sent", ["", "garbage", ",,,", "1.2.3.4, garbage", "127.0.0.1, 127.0.0.1"])
+def test_odd_forwarding_headers_are_harmless(sent: str) -> None:
+    settings = read_settings({"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}, {})
+    request = make_mocked_request("GET", "/", headers={"X-Forwarded-For": sent})
+    assert isinstance(client_of(request, settings), str)
+
+
+def test_counting_clients_takes_bounded_memory() -> None:
+    minutes = Minutes()
+    for number in range(MOST_CLIENTS + 10):
+        minutes.standing(str(number), 1)
+    assert len(minutes.counts) <= MOST_CLIENTS
+
+
+async def test_more_requests_than_can_be_served_are_refused_at_once(
+    make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = await make_api(max_concurrent=2)
+    waiting, goes_on = asyncio.Semaphore(0), asyncio.Event()
+    page = api.store.page
+
+    async def slow(*args: Any) -> Any:
+        waiting.release()
+        await goes_on.wait()
+        return await page(*args)
+
+    monkeypatch.setattr(api.store, "page", slow)
+    begun = [asyncio.create_task(api.client.get(f"{api.store.site.namespace}/events")) for _ in range(2)]
+    for _ in begun:
+        await waiting.acquire()
+    status, problem = await api.get("/events")
+    assert (status, problem["code"], "Retry-After" in api.headers) == (503, "rest_unavailable", True)
+    assert (await api.get("//health/live"))[0] == 200
+    goes_on.set()
+    for answer in await asyncio.gather(*begun):
+        assert answer.status == 200
+        answer.release()
+    assert (await api.get("/events"))[0] == 200
+
+
+async def test_a_body_that_does_not_come_is_given_up(
+    make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parameters, "READING_SECONDS", 0.2)
+    api = await make_api()
+    reader, writer = await asyncio.open_connection(api.client.host, api.client.port)
+    head = f"POST {api.store.site.namespace}/tags HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
+    async with asyncio.timeout(30):
+        answer = await reader.readuntil(b"}}")
+    assert b" 408 " in answer.splitlines()[0]
+    assert b"rest_request_timeout" in answer
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_wrong_passwords_are_counted_and_right_ones_are_not(make_api: MakeApi) -> None:
+    api = await make_api()
+    event, other = [await api.event(password="right") for _ in range(2)]
+    path = f"/events/{event['id']}"
+    for _ in range(3):
+        assert (await api.get(path, password="right"))[0] == 200
+        assert (await api.get(path))[0] == 403
+    for _ in range(WRONG_PASSWORDS):
+        assert (await api.get(path, password="wrong"))[0] == 403
+    for password in ("wrong", "right"):
+        status, problem = await api.get(path, password=password)
+        assert (status, problem["code"], "Retry-After" in api.headers) == (
+            429,
+            "rest_too_many_requests",
+            True,
+        )
+    assert (await api.get(f"/events/{other['id']}", password="right"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("allowed", "origin", "answered"),
+    [
+        (("*",), "https://a.example.org", "*"),
+        (("https://a.example.org",), "https://a.example.org", "https://a.example.org"),
+        (("https://a.example.org",), "https://b.example.org", None),
+        (("https://a.example.org",), "", None),
+        ((), "https://a.example.org", None),
+    ],
+)
+async def test_pages_of_other_sites(
+    make_api: MakeApi, allowed: Any, origin: str, answered: str | None
+) -> None:
+    api = await make_api(cors_origins=allowed)
+    for method in ("GET", "OPTIONS"):
+        await api.send(method, "/events", headers={"Origin": origin} if origin else {})
+        assert api.headers.get("Access-Control-Allow-Origin") == answered
+        assert "Access-Control-Allow-Credentials" not in api.headers
+        assert "Origin" in api.headers["Vary"]
+    assert api.headers["Access-Control-Allow-Methods"] == "GET, HEAD, OPTIONS"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("CORS_ORIGINS", "example.org"),
+        ("CORS_ORIGINS", "https://a.example.org/path"),
+        ("TRUSTED_PROXIES", "everyone"),
+        ("TRUSTED_PROXIES", "10.0.0.0/33"),
+        ("RATE_LIMIT", "-1"),
+        ("MAX_CONCURRENT", "0"),
+    ],
+)
+def test_bad_limits_are_refused(name: str, text: str) -> None:
+    with pytest.raises(SettingError, match=f"KALENDS_{name} must be"):
+        read_settings({f"KALENDS_{name}": text}, {})
+
+
+def test_settings_survive_the_way_to_a_worker() -> None:
+    settings = read_settings(
+        {
+            "KALENDS_TRUSTED_PROXIES": "10.0.0.0/8,::1",
+            "KALENDS_CORS_ORIGINS": "none",
+            "KALENDS_ALIASES": "/a,/b/c",
+        },
+        {},
+    )
+    assert read_settings(settings.variables(), {}) == settings
+    assert read_settings(replace(Settings(), port=1).variables(), {}) == replace(Settings(), port=1)
