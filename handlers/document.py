@@ -14,7 +14,7 @@ from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_sc
 from marshmallow import Schema, fields
 
 from handlers.answers import json_answer
-from handlers.records import Operation
+from handlers.operations import Operation
 from schemas.caller import PUBLIC
 from schemas.kind import Document, Kind, View, load
 from schemas.language import Text, translate

@@ -11,7 +11,7 @@ from marshmallow import fields, missing
 from marshmallow.fields import Field
 
 from handlers.answers import json_answer
-from handlers.records import Operation
+from handlers.operations import Operation
 from schemas.fields import Words
 from schemas.kind import Document, Input
 from schemas.language import Text, translate

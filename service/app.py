@@ -10,7 +10,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from handlers import document, health, index, pages
-from handlers.records import Operation, operations
+from handlers.operations import Operation, operations
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site

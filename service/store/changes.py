@@ -100,9 +100,8 @@ class Changes(Records):
             return None
         if chore:
             await self._soon(self.copies.follow(chore))
-        if not changes:
-            return saved
-        return await self._after_event(saved, changes, linked=any(name in settled for name in kind.links))
+        linked = any(name in settled for name in kind.links)
+        return await self._after_event(saved, changes, linked=linked) if changes or linked else saved
 
     async def _store_change(
         self, kind: Kind, stored: Document, change: Document, new: list[New]

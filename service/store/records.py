@@ -38,8 +38,6 @@ from service.store.words import Words
 log = logging.getLogger("kalends.store")
 Ref = int | str
 TRIES = 100
-PATIENCE = 2.0
-"""Seconds that a request waits for events to follow; more is done behind it."""
 PRIVATE = {"tok": 0, "text": 0, "sort": 0, "owes": 0}
 
 
