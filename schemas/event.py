@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import ValidationError, validates_schema
+from marshmallow import validates_schema
 
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
@@ -23,6 +23,7 @@ from schemas.fields import (
     Whole,
     Words,
     Zoned,
+    need_both,
 )
 from schemas.kind import Document, Kind, ListInput
 from schemas.language import Text
@@ -105,10 +106,7 @@ class EventListInput(ListInput):
 
     @validates_schema(skip_on_field_errors=False)
     def both_coordinates(self, data: Document, **_: Any) -> None:
-        latitude, longitude = data.get("geoloc_lat"), data.get("geoloc_lng")
-        if (latitude is None) != (longitude is None):
-            name = "geoloc_lng" if longitude is None else "geoloc_lat"
-            raise ValidationError(Text("Must be sent together with the other coordinate."), name)
+        need_both(data, "geoloc_lat", "geoloc_lng")
 
 
 def settle(changes: Document, stored: Document | None, site: Site) -> Document:

@@ -130,6 +130,13 @@ class Number(fields.Float):
         raise ValidationError(Text("Must be a number from {low} to {high}.", low=self.low, high=self.high))
 
 
+def need_both(data: Mapping[str, Any], latitude: str, longitude: str) -> None:
+    """A place has two coordinates, or none."""
+    missing = [name for name in (latitude, longitude) if data.get(name) is None]
+    if len(missing) == 1:
+        raise ValidationError(Text("Must be sent together with the other coordinate."), missing[0])
+
+
 class WebAddress(fields.String):
     """An http or https address."""
 

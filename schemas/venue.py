@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import ValidationError, fields, validates_schema
+from marshmallow import fields, validates_schema
 
-from schemas.fields import Flag, Name, Number, Numeral, WebAddress, Words
+from schemas.fields import Flag, Name, Number, Numeral, WebAddress, Words, need_both
 from schemas.kind import Document, Kind, View
 from schemas.language import Text
 from schemas.post import LinkedListInput, PostInput, PostShape, about, envelope, settle_post
@@ -36,9 +36,7 @@ class VenueInput(PostInput):
 
     @validates_schema(skip_on_field_errors=False)
     def both_coordinates(self, data: Document, **_: Any) -> None:
-        if (data.get("geo_lat") is None) != (data.get("geo_lng") is None):
-            name = "geo_lng" if data.get("geo_lng") is None else "geo_lat"
-            raise ValidationError(Text("Must be sent together with the other coordinate."), name)
+        need_both(data, "geo_lat", "geo_lng")
 
 
 class VenueShape(PostShape):

@@ -22,6 +22,8 @@ from service.site import site_of
 from service.store import Store, open_store, sweeping
 
 KEEPALIVE = 20
+READING_MS = 30_000
+"""Milliseconds that an answer may wait for a client that does not read it."""
 GRACE = 2.0
 """Seconds that requests under way get when the service is told to stop."""
 
@@ -51,11 +53,15 @@ def listening(settings: Settings) -> socket.socket:
     """The socket, taken before anything else starts, so that a busy port is told at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=1024)
+        taken = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
     except OSError as error:
         raise SettingError(
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}"
         ) from None
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Connections inherit it: a client that stops reading its answer is cut off by the kernel.
+        taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, READING_MS)
+    return taken
 
 
 async def serve(settings: Settings, *, demo: bool = False) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from config import SettingError, Settings, read_settings
 from handlers import parameters
+from service import serve
 from service.limits import MOST_CLIENTS, WRONG_PASSWORDS, Minutes, client_of
 from tests.conftest import MakeApi
 
@@ -93,6 +96,30 @@ async def test_a_body_that_does_not_come_is_given_up(
     assert b"rest_request_timeout" in answer
     writer.close()
     await writer.wait_closed()
+
+
+async def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "READING_MS", 1000)
+
+    async def large(request: web.Request) -> web.Response:
+        return web.Response(body=b"x" * 20_000_000)
+
+    app = web.Application()
+    app.router.add_get("/", large)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    with serve.listening(replace(Settings(), port=0)) as taken:
+        await web.SockSite(runner, taken).start()
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(taken.getsockname())
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            async with asyncio.timeout(60):
+                while not runner.server.connections:
+                    await asyncio.sleep(0.05)
+                while runner.server.connections:
+                    await asyncio.sleep(0.05)
+        await runner.cleanup()
 
 
 async def test_wrong_passwords_are_counted_and_right_ones_are_not(make_api: MakeApi) -> None:
