@@ -13,34 +13,37 @@ import orjson
 from aiohttp import web
 
 from handlers.parameters import query_pairs
-from handlers.ports import Page
-from schemas.event import EVENT
-from schemas.event_view import blanked, is_locked
 from schemas.kind import Document, Kind, View
 
 
 def json_answer(
     data: Any, status: int = 200, headers: Mapping[str, str] | None = None, tag: str = ""
 ) -> web.Response:
-    body = orjson.dumps(data)
-    answer = web.Response(body=body, status=status, headers=headers, content_type="application/json")
-    answer.charset = "utf-8"
+    return bytes_answer(orjson.dumps(data), status, headers, tag)
+
+
+def bytes_answer(
+    body: bytes, status: int = 200, headers: Mapping[str, str] | None = None, tag: str = ""
+) -> web.Response:
+    """An answer whose JSON is ready."""
+    sent = {"Content-Type": "application/json; charset=utf-8", **(headers or {})}
     if tag:
-        answer.headers["ETag"] = f'"{tag}-{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
+        sent["ETag"] = f'"{tag}-{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
+    return web.Response(body=body, status=status, headers=sent)
+
+
+def item_answer(kind: Kind, record: Document, view: View, status: int = 200) -> web.Response:
+    """A record that was written."""
+    answer = json_answer(kind.represent(kind, record, view), status, tag=str(record["version"]))
+    if status == 201:
+        answer.headers["Location"] = kind.rest_url(view.site, record["_id"])
     return answer
 
 
-def item_answer(
-    request: web.Request, kind: Kind, record: Document, view: View, status: int = 200, *, full: bool = False
-) -> web.Response:
-    """One record. On a GET it comes with its schema.org description, or as 304 if the client has it."""
-    shown = kind.represent(kind, record, view)
-    if full and kind.json_ld:
-        shown["json_ld"] = kind.json_ld(kind, record, view)
-    answer = json_answer(shown, status, tag=str(record["version"]))
-    if status == 201:
-        answer.headers["Location"] = kind.rest_url(view.site, record["_id"])
-    if full and answer.headers["ETag"] in request.headers.get("If-None-Match", ""):
+def read_answer(request: web.Request, body: bytes, version: int) -> web.Response:
+    """A record that was read; 304 if the client has it."""
+    answer = bytes_answer(body, tag=str(version))
+    if answer.headers["ETag"] in request.headers.get("If-None-Match", ""):
         return web.Response(status=304, headers={"ETag": answer.headers["ETag"]})
     return answer
 
@@ -54,27 +57,23 @@ def wanted_versions(request: web.Request) -> frozenset[int] | None:
 
 
 def list_answer(
-    request: web.Request, kind: Kind, page: Page, query: Mapping[str, Any], view: View
+    request: web.Request, kind: Kind, total: int, items: list[bytes], query: Mapping[str, Any], view: View
 ) -> web.Response:
-    number, pages = query["page"], math.ceil(page.total / query["per_page"])
+    """A page of a list, made of records that are rendered already."""
+    number, pages = query["page"], math.ceil(total / query["per_page"])
     links = {"next": number + 1 if number < pages else 0, "prev": number - 1 if number > 1 else 0}
     urls = {name: page_url(request, kind, view, to) for name, to in links.items() if to}
-    body: Document = {kind.plural: [shown_in_list(kind, record, view) for record in page.records]}
+    body: Document = {kind.plural: [orjson.Fragment(item) for item in items]}
     body["rest_url"] = page_url(request, kind, view, number)
     body |= {f"{long}_rest_url": urls[name] for name, long in LONG.items() if name in urls}
-    body |= {"total": page.total, "total_pages": pages}
-    headers = {"X-TEC-Total": str(page.total), "X-TEC-TotalPages": str(pages)}
+    body |= {"total": total, "total_pages": pages}
+    headers = {"X-TEC-Total": str(total), "X-TEC-TotalPages": str(pages)}
     if urls:
         headers["Link"] = ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())
     return json_answer(body, headers=headers)
 
 
 LONG = {"next": "next", "prev": "previous"}
-
-
-def shown_in_list(kind: Kind, record: Document, view: View) -> Document:
-    locked = kind is EVENT and is_locked(record) and not view.caller.unlocks
-    return kind.represent(kind, blanked(record, view.site) if locked else record, view)
 
 
 def page_url(request: web.Request, kind: Kind, view: View, number: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from schemas.caller import Caller
@@ -10,13 +10,15 @@ from schemas.kind import Document, Kind
 from schemas.site import Site
 
 Ref = int | str
+Glance = Mapping[str, Any]
+"""What tells a record's version and who may see it, without its content."""
 
 
 class Page(Protocol):
     """One page of a list, and how long the list is."""
 
     @property
-    def records(self) -> list[Document]: ...
+    def glances(self) -> list[Document]: ...
     @property
     def total(self) -> int: ...
 
@@ -28,7 +30,9 @@ class Store(Protocol):
 
     async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page: ...
     async def create(self, kind: Kind, data: Document, caller: Caller) -> Document: ...
+    async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Glance: ...
     async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document: ...
+    async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]: ...
     async def update(
         self,
         kind: Kind,

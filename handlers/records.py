@@ -7,9 +7,10 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.answers import item_answer, list_answer, wanted_versions
+from handlers.answers import item_answer, list_answer, read_answer, wanted_versions
 from handlers.parameters import body_values, query_values
 from handlers.ports import Ref, Store
+from handlers.shelf import Shelf
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Unauthenticated
 from schemas.fields import LARGEST, Words
@@ -32,25 +33,33 @@ class RecordHandlers:
     def __init__(self, kind: Kind, store: Store) -> None:
         self.kind = kind
         self.store = store
+        self.shelf = Shelf(store)
 
     async def index(self, request: web.Request) -> web.Response:
         kind, site = self.kind, self.store.site
         query = load(kind.query, query_values(request, kind.query), site)
         query["per_page"] = min(query["per_page"], site.max_per_page)
-        page = await self.store.page(kind, query, request[CALLER])
-        return list_answer(request, kind, page, query, View(site, request[CALLER]))
+        view = View(site, request[CALLER])
+        page = await self.store.page(kind, query, view.caller)
+        items = await self.shelf.listed(kind, page.glances, view)
+        return list_answer(request, kind, page.total, items, query, view)
 
     async def create(self, request: web.Request) -> web.Response:
         caller = writer(request, self.kind)
         data = load(self.kind.schema, await body_values(request), self.store.site)
         record = await self.store.create(self.kind, data, caller)
-        return item_answer(request, self.kind, record, View(self.store.site, caller), 201)
+        return item_answer(self.kind, record, View(self.store.site, caller), 201)
 
     async def read(self, request: web.Request) -> web.Response:
         caller: Caller = request[CALLER]
         password = sent_password(request, query_values(request, PasswordInput))
-        record = await self.store.read(self.kind, addressed(request, self.kind), caller, password)
-        return item_answer(request, self.kind, record, View(self.store.site, caller), full=True)
+        ref, view = addressed(request, self.kind), View(self.store.site, caller)
+        glance = await self.store.glance(self.kind, ref, caller, password)
+        body = self.shelf.single(self.kind, glance, view)
+        if body is None:
+            glance = await self.store.read(self.kind, ref, caller, password)
+            body = self.shelf.render(self.kind, glance, view)
+        return read_answer(request, body, glance["version"])
 
     def updating(self, schema: type[Input]) -> Handler:
         """The update of a route: by id and by slug they take different fields."""
@@ -60,7 +69,7 @@ class RecordHandlers:
             data = load(schema, await body_values(request), self.store.site, partial=True)
             ref, password = addressed(request, self.kind), sent_password(request, data)
             record = await self.store.update(self.kind, ref, data, caller, password, wanted_versions(request))
-            return item_answer(request, self.kind, record, View(self.store.site, caller))
+            return item_answer(self.kind, record, View(self.store.site, caller))
 
         return update
 
@@ -69,7 +78,7 @@ class RecordHandlers:
         password = sent_password(request, query_values(request, PasswordInput))
         ref = addressed(request, self.kind)
         record = await self.store.delete(self.kind, ref, caller, password, wanted_versions(request))
-        return item_answer(request, self.kind, record, View(self.store.site, caller))
+        return item_answer(self.kind, record, View(self.store.site, caller))
 
 
 def writer(request: web.Request, kind: Kind) -> Caller:

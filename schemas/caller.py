@@ -50,6 +50,11 @@ class Caller:
         """The author whose unpublished records this caller sees and writes beside the public ones."""
         return self.id if self.writes and not self.writes_all else None
 
+    @property
+    def sight(self) -> tuple[bool, int | None, bool]:
+        """What of a caller makes a difference to what they are shown."""
+        return (self.sees_all, self.own, self.unlocks)
+
     def sees(self, record: Mapping[str, Any]) -> bool:
         return bool(
             record.get("status", "publish") == "publish"

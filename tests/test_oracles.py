@@ -59,8 +59,8 @@ async def made(store: Store, **body: Any) -> int:
 async def listed(store: Store, **query: Any) -> list[int]:
     asked = load(EVENT.query, {"per_page": "1000"} | query, store.site)
     page = await store.page(EVENT, asked, PUBLIC)
-    assert page.total == len(page.records)
-    return [record["_id"] for record in page.records]
+    assert page.total == len(page.glances)
+    return [record["_id"] for record in page.glances]
 
 
 # Time

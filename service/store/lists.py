@@ -13,7 +13,7 @@ from schemas.kind import Document, Kind
 from service.store.asked import Asked
 from service.store.event_lists import event_list
 from service.store.post_lists import post_list
-from service.store.records import PRIVATE, Records
+from service.store.records import GLANCE, Records
 from service.store.term_lists import term_list
 
 Asking = Callable[[Records, Kind, Mapping[str, Any], Caller], Awaitable[Asked]]
@@ -30,7 +30,7 @@ def asking(kind: Kind) -> Asking:
 class Page:
     """One page of a list, and how long the list is."""
 
-    records: list[Document]
+    glances: list[Document]
     total: int
 
 
@@ -44,8 +44,8 @@ async def find_page(records: Records, kind: Kind, query: Mapping[str, Any], call
             raise PageNotFound(kind=kind.name)
         return Page([], 0)
     if query.get("orderby") == "include" and query.get("include"):
-        rows = await collection.find(asked.filter, PRIVATE).to_list(None)
+        rows = await collection.find(asked.filter, GLANCE).to_list(None)
         rows.sort(key=lambda row: query["include"].index(row["_id"]), reverse=query.get("order") == "desc")
         return Page(rows[skip : skip + query["per_page"]], total)
-    found = collection.find(asked.filter, PRIVATE).sort(asked.sort).skip(skip).limit(query["per_page"])
+    found = collection.find(asked.filter, GLANCE).sort(asked.sort).skip(skip).limit(query["per_page"])
     return Page(await (found.hint(asked.hint) if asked.hint else found).to_list(None), total)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
@@ -39,6 +39,7 @@ log = logging.getLogger("kalends.store")
 Ref = int | str
 TRIES = 100
 PRIVATE = {"tok": 0, "text": 0, "sort": 0, "owes": 0}
+GLANCE = {"version": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
 
 
 class Records:
@@ -60,15 +61,25 @@ class Records:
     def _collection(self, kind: Kind) -> Collection:
         return self.database[kind.plural]
 
-    async def find(self, kind: Kind, ref: Ref) -> Document:
+    async def find(self, kind: Kind, ref: Ref, shown: Mapping[str, int] = PRIVATE) -> Document:
         query = {"_id": ref} if isinstance(ref, int) else {"slug": ref}
-        record = await self._collection(kind).find_one(query, PRIVATE)
+        record = await self._collection(kind).find_one(query, shown)
         if record is None:
             raise NotFound(kind=kind.name)
         return record
 
+    async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
+        """Records by id, as they are now."""
+        return await self._collection(kind).find({"_id": {"$in": list(ids)}}, PRIVATE).to_list(None)
+
+    async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
+        """What a record is, for a caller who may read it; not what it says."""
+        return await self._readable(kind, await self.find(kind, ref, GLANCE), caller, password)
+
     async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
-        record = await self.find(kind, ref)
+        return await self._readable(kind, await self.find(kind, ref), caller, password)
+
+    async def _readable(self, kind: Kind, record: Document, caller: Caller, password: str | None) -> Document:
         if record.get("status") == "trash":
             raise Trashed(kind=kind.name)
         if not caller.sees(record):
