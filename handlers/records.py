@@ -67,7 +67,8 @@ class RecordHandlers:
         async def update(request: web.Request) -> web.Response:
             caller = writer(request, self.kind)
             data = load(schema, await body_values(request), self.store.site, partial=True)
-            ref, password = addressed(request, self.kind), sent_password(request, data)
+            ref = addressed(request, self.kind)
+            password = sent_password(request, data, query_values(request, PasswordInput))
             record = await self.store.update(self.kind, ref, data, caller, password, wanted_versions(request))
             return item_answer(self.kind, record, View(self.store.site, caller))
 
@@ -75,7 +76,8 @@ class RecordHandlers:
 
     async def delete(self, request: web.Request) -> web.Response:
         caller = writer(request, self.kind)
-        password = sent_password(request, query_values(request, PasswordInput))
+        body = await body_values(request) if self.kind.name == "event" else {}
+        password = sent_password(request, query_values(request, PasswordInput), body)
         ref = addressed(request, self.kind)
         record = await self.store.delete(self.kind, ref, caller, password, wanted_versions(request))
         return item_answer(self.kind, record, View(self.store.site, caller))
@@ -103,6 +105,7 @@ def addressed(request: web.Request, kind: Kind) -> Ref:
     return slug.lower()
 
 
-def sent_password(request: web.Request, values: dict[str, Any]) -> str | None:
-    found = values.get("password") or request.headers.get("X-Event-Password")
-    return found if isinstance(found, str) else None
+def sent_password(request: web.Request, *places: dict[str, Any]) -> str | None:
+    """The password of a protected event: from the first of the places that has one, or from its header."""
+    sent = [*(values.get("password") for values in places), request.headers.get("X-Event-Password")]
+    return next((password for password in sent if password and isinstance(password, str)), None)

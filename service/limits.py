@@ -67,6 +67,12 @@ def client_of(request: web.Request, settings: Settings) -> str:
     return address
 
 
+def record_of(request: web.Request) -> str:
+    """The record that a path names, whether with zeros before its id, with capitals or a slash at the end."""
+    kind, _, name = request.path.rstrip("/").lower().rpartition("/")
+    return f"{kind.rpartition('/')[2]}/{name.lstrip('0')}"
+
+
 def is_health(request: web.Request) -> bool:
     """Whoever watches over the service is never refused."""
     return request.path.startswith("/health/")
@@ -118,7 +124,7 @@ def limit_passwords(settings: Settings) -> Middleware:
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        key = f"{client_of(request, settings)} {request.path}"
+        key = f"{client_of(request, settings)} {record_of(request)}"
         used, seconds = minutes.standing(key)
         if used >= WRONG_PASSWORDS:
             request["headers"] = {"Retry-After": str(seconds)}

@@ -111,7 +111,7 @@ def _wrong_counts(rows: Mapping[str, Rows]) -> Iterable[str]:
     for event in rows["events"].values():
         for field in LINKED:
             for copy in event.get(field, []):
-                if event["status"] == "publish":
+                if event["status"] == "publish" and not event["password"]:
                     public[field, copy["_id"]].append(event["end_utc"])
                 if event["status"] != "trash":
                     live[field, copy["_id"]].append(event["end_utc"])

@@ -92,8 +92,13 @@ def seen_copy(caller: Caller) -> dict[str, Any]:
     return {"status": "publish"}
 
 
+def unlocked(caller: Caller) -> list[dict[str, Any]]:
+    """What an event must be for the caller to know its links: a filter must not tell what a list blanks."""
+    return [] if caller.unlocks else [{"password": None}]
+
+
 async def _links(records: Records, query: Mapping[str, Any], caller: Caller) -> list[dict[str, Any]]:
-    conditions: list[dict[str, Any]] = []
+    conditions: list[dict[str, Any]] = unlocked(caller) if any(query.get(field) for field in LINKED) else []
     for field, kind in LINKED.items():
         if not (wanted := query.get(field)):
             continue
@@ -141,13 +146,13 @@ async def _parent(records: Records, query: Mapping[str, Any]) -> list[dict[str, 
 
 def _places(query: Mapping[str, Any], caller: Caller, site: Site) -> list[dict[str, Any]]:
     conditions: list[dict[str, Any]] = []
-    located = {"venue": {"$elemMatch": {"geo_lat": {"$gte": -90}} | seen_copy(caller)}}
+    located = [{"venue": {"$elemMatch": {"geo_lat": {"$gte": -90}} | seen_copy(caller)}}, *unlocked(caller)]
     if query.get("geoloc") is not None:
-        conditions += [located] if query["geoloc"] else [{"$nor": [located]}]
+        conditions += located if query["geoloc"] else [{"$nor": [{"$and": located}]}]
     if query.get("geoloc_lat") is not None:
         radius = query.get("geoloc_radius")
         angle = (site.radius_km if radius is None else radius) / EARTH_KM
         within = {"$geoWithin": {"$centerSphere": [[query["geoloc_lng"], query["geoloc_lat"]], angle]}}
         copy = {"point": within} | seen_copy(caller)
-        conditions += [{"venue.point": within}, {"venue": {"$elemMatch": copy}}]
+        conditions += [{"venue.point": within}, {"venue": {"$elemMatch": copy}}, *unlocked(caller)]
     return conditions

@@ -52,7 +52,7 @@ async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: s
     public = {f"events.publish{end}": bound}
     if caller.own is None:
         return public
-    own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}}
+    own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}, "password": None}
     query = own | ({"end_utc": bound} if end else {})
     ids = await records.database["events"].distinct(f"{FIELD[kind.name]}._id", query)
     return {"$or": [public, {"_id": {"$in": ids}}]}

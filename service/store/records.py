@@ -124,7 +124,7 @@ class Records:
             else:
                 await self._collection(kind).insert_one(record)
             return record
-        await self._check_parent(record)
+        await self._check_parent(record, caller)
         links, new = await self._links.resolve({name: data.get(name) for name in kind.links}, caller)
         record |= links
         changes = changed_uses(None, record)
@@ -171,9 +171,13 @@ class Records:
             del allowed["status"]
         return allowed
 
-    async def _check_parent(self, record: Mapping[str, Any], own: int | None = None) -> None:
+    async def _check_parent(
+        self, record: Mapping[str, Any], caller: Caller, stored: Mapping[str, Any] | None = None
+    ) -> None:
+        """An event that the caller may not see is as unknown as one that is not there."""
         parent = record.get("post_parent")
-        if parent and (
-            parent == own or not await self.database["events"].find_one({"_id": parent}, {"_id": 1})
-        ):
+        if not parent or (stored and parent == stored["post_parent"]):
+            return
+        found = await self.database["events"].find_one({"_id": parent}, {"author": 1, "status": 1})
+        if found is None or not caller.sees(found) or (stored and parent == stored["_id"]):
             raise InvalidFields({"post_parent": Text("There is no such other event.")})

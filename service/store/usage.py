@@ -13,10 +13,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from schemas.event_view import LINKED
+from schemas.event_view import LINKED, is_locked
 from schemas.kind import Kind
 from service.store.client import Database
 
+PUBLIC = {"status": "publish", "password": None}
+LIVE = {"status": {"$ne": "trash"}}
 UNUSED = {"publish": 0, "live": 0, "publish_end": None, "live_end": None, "rev": 0}
 GRACE = timedelta(seconds=10)
 """A note older than this belongs to a process that died."""
@@ -25,10 +27,12 @@ State = tuple[bool, bool, datetime | None]
 
 
 def uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
-    """(field, id) of what an event links to -> whether it counts as published, as live, and its end."""
+    """(field, id) of what an event links to -> whether it counts as published, as live, and its end.
+    The links of a protected event are not for the public to know: they count as live only."""
     if event is None:
         return {}
-    state = (event["status"] == "publish", event["status"] != "trash", event["end_utc"])
+    is_public = event["status"] == "publish" and not is_locked(event)
+    state = (is_public, event["status"] != "trash", event["end_utc"])
     return {(field, copy["_id"]): state for field in LINKED for copy in event.get(field, ())}
 
 
@@ -104,9 +108,9 @@ class Usage:
         """The last end of the events that link to a record, found afresh; again if one was counted since."""
         while record := await self._collection(field).find_one({"_id": id}, {"events.rev": 1}):
             ends = {}
-            for name, status in (("publish", "publish"), ("live", {"$ne": "trash"})):
+            for name, state in (("publish", PUBLIC), ("live", LIVE)):
                 last = await self._database["events"].find_one(
-                    {f"{field}._id": id, "status": status}, {"end_utc": 1}, sort=[("end_utc", -1)]
+                    {f"{field}._id": id, **state}, {"end_utc": 1}, sort=[("end_utc", -1)]
                 )
                 ends[f"events.{name}_end"] = last and last["end_utc"]
             unchanged = {"_id": id, "events.rev": record["events"]["rev"]}
@@ -119,8 +123,8 @@ class Usage:
         record = await collection.find_one({"_id": id}, {"events": 1})
         if record is None:
             return True
-        published = await events.count_documents({f"{field}._id": id, "status": "publish"})
-        live = await events.count_documents({f"{field}._id": id, "status": {"$ne": "trash"}})
+        published = await events.count_documents({f"{field}._id": id, **PUBLIC})
+        live = await events.count_documents({f"{field}._id": id, **LIVE})
         fresh = {"refs": f"{field}:{id}", "at": {"$gte": now - GRACE}}
         if await events.find_one({"owes.refs": f"{field}:{id}", "owes": {"$elemMatch": fresh}}, {"_id": 1}):
             return False
