@@ -7,7 +7,7 @@ KALENDS := $(BIN)/python -m service
 TIMED := tests/test_dates.py tests/test_zones.py tests/test_events.py tests/test_oracles.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format catalogues lock clean
+.PHONY: help install run test check format catalogues lock audit clean
 
 help: ## print this help
 	@echo "Kalends, a calendar-events service"
@@ -45,6 +45,9 @@ catalogues: install ## bring new texts into schemas/locale
 lock: install ## renew the locked dependencies
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file requirements.txt pyproject.toml
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe --extra embedded --extra dev --output-file requirements-dev.txt pyproject.toml
+
+audit: install ## look for known vulnerabilities in the locked dependencies
+	$(BIN)/pip-audit --require-hashes --disable-pip -r requirements-dev.txt
 
 clean: ## remove .venv/ and caches; data is kept
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

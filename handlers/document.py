@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_schema
-from marshmallow import Schema, fields
+from marshmallow import INCLUDE, Schema, fields
 
 from handlers.answers import json_answer
 from handlers.operations import Operation
 from schemas.caller import PUBLIC
-from schemas.kind import Document, Kind, View, load
+from schemas.kind import Document, Kind, Shape, View, load
 from schemas.language import Text, translate
 from schemas.post import about
 from schemas.site import Site
@@ -54,16 +54,25 @@ SECURITY = {
 }
 
 
-class ErrorShape(Schema):
+class ErrorShape(Shape):
     """How every error is shown."""
 
     code = fields.String(metadata=about(Text("what went wrong, for programs"), example="rest_invalid_param"))
     message = fields.String(metadata=about(Text("what went wrong, for people")))
-    data = fields.Dict(metadata=about(Text("status, and details such as params")))
+    data = fields.Dict(
+        metadata=about(
+            Text("status, and details such as params"),
+            properties={"status": {"type": "integer"}},
+            required=["status"],
+        )
+    )
 
 
 class AnyShape(Schema):
     """An object that describes itself."""
+
+    class Meta:
+        unknown = INCLUDE
 
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
@@ -121,7 +130,7 @@ def noted(operation: Operation, site: Site) -> Any:
     if operation.body:
         example = dict(kind.sample) if kind and not operation.partial else None
         schema = operation.body(partial=operation.partial)
-        view = request_schema(schema, example=example, add_to_refs=True, required=True)(view)
+        view = request_schema(schema, example=example, add_to_refs=True, required=not operation.partial)(view)
     return view
 
 
@@ -166,12 +175,12 @@ def answer_schema(operation: Operation) -> type[Schema]:
     members: Any = {
         kind.plural: fields.List(fields.Nested(kind.shape)),
         "rest_url": fields.String(),
-        "next_rest_url": fields.String(metadata=about(Text("absent on the last page"))),
-        "previous_rest_url": fields.String(metadata=about(Text("absent on the first page"))),
+        "next_rest_url": fields.String(metadata=about(Text("absent on the last page"), absent=True)),
+        "previous_rest_url": fields.String(metadata=about(Text("absent on the first page"), absent=True)),
         "total": fields.Integer(),
         "total_pages": fields.Integer(),
     }
-    return Schema.from_dict(members, name=f"{kind.plural.capitalize()}Page")
+    return Shape.from_dict(members, name=f"{kind.plural.capitalize()}Page")
 
 
 def example(kind: Kind, site: Site) -> Document:

@@ -11,10 +11,10 @@ from marshmallow import fields
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
 from schemas.dates import details, show
-from schemas.kind import Document, Kind, View
+from schemas.kind import Document, Kind, Shape, View
 from schemas.language import Text
 from schemas.organizer import ORGANIZER
-from schemas.post import PostShape, about, envelope
+from schemas.post import PostShape, about, envelope, shown_time
 from schemas.site import Site
 from schemas.tag import TAG
 from schemas.venue import VENUE
@@ -26,24 +26,44 @@ HIDDEN = ("description", "excerpt", "cost", "website", "image", *LINKED)
 """What a protected event does not show without its password."""
 
 
+class DetailsShape(Shape):
+    """A time in its parts, with leading zeros."""
+
+    year = fields.String(metadata={"pattern": r"^\d{4}$"})
+    month = fields.String(metadata={"pattern": r"^\d{2}$"})
+    day = fields.String(metadata={"pattern": r"^\d{2}$"})
+    hour = fields.String(metadata={"pattern": r"^\d{2}$"})
+    minutes = fields.String(metadata={"pattern": r"^\d{2}$"})
+    seconds = fields.String(metadata={"pattern": r"^\d{2}$"})
+
+
+class CostShape(Shape):
+    """What was read out of a cost."""
+
+    currency_symbol = fields.String()
+    currency_code = fields.String()
+    currency_position = fields.String(metadata={"enum": ["prefix", "suffix", ""]})
+    values = fields.List(fields.String(metadata={"pattern": r"^\d+(\.\d+)?$"}))
+
+
 class EventShape(PostShape):
     """How an event is shown."""
 
     title = fields.String()
     excerpt = fields.String(allow_none=True)
     all_day = fields.Boolean()
-    start_date = fields.String()
-    start_date_details = fields.Dict(values=fields.String())
-    end_date = fields.String()
-    end_date_details = fields.Dict(values=fields.String())
-    utc_start_date = fields.String()
-    utc_start_date_details = fields.Dict(values=fields.String())
-    utc_end_date = fields.String()
-    utc_end_date_details = fields.Dict(values=fields.String())
+    start_date = shown_time()
+    start_date_details = fields.Nested(DetailsShape)
+    end_date = shown_time()
+    end_date_details = fields.Nested(DetailsShape)
+    utc_start_date = shown_time()
+    utc_start_date_details = fields.Nested(DetailsShape)
+    utc_end_date = shown_time()
+    utc_end_date_details = fields.Nested(DetailsShape)
     timezone = fields.String()
     timezone_abbr = fields.String()
     cost = fields.String()
-    cost_details = fields.Dict()
+    cost_details = fields.Nested(CostShape)
     website = fields.String(allow_none=True)
     show_map = fields.Boolean()
     show_map_link = fields.Boolean()

@@ -70,6 +70,9 @@ class Numeral(Words):
 class Name(fields.String):
     """What a record is called: one visible text, without the blanks around it."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**with_metadata(options, minLength=1, maxLength=500))
+
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         name = limited(clean(value).strip(), 500)
         if not name:
@@ -107,7 +110,7 @@ class Whole(fields.Integer):
     """A whole number."""
 
     def __init__(self, least: int = 0, **options: Any) -> None:
-        super().__init__(**with_metadata(options, minimum=least))
+        super().__init__(**with_metadata(options, minimum=least, format="int64"))
         self.least = least
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:

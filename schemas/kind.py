@@ -38,6 +38,13 @@ class Input(Schema):
         return {name: None if value == "" and name in optional else value for name, value in values.items()}
 
 
+class Shape(Schema):
+    """What an answer shows: every key always, but for those that say when they are absent."""
+
+    def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
+        field_obj.required = not field_obj.metadata.get("absent")
+
+
 class ListInput(Input):
     """Parameters that every list takes."""
 

@@ -20,7 +20,7 @@ class Links(fields.List[Any]):
     """Records to link: IDs, objects with an id, and whatever else the kind of record allows."""
 
     def __init__(self, kind: Kind, **options: Any) -> None:
-        super().__init__(fields.Integer(), **options)
+        super().__init__(fields.Integer(metadata={"minimum": 0, "format": "int64"}), **options)
         self.kind = kind
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:

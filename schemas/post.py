@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from marshmallow import Schema, fields
+from marshmallow import fields
 
 from schemas.dates import show
 from schemas.errors import InvalidFields
 from schemas.fields import Choice, Flag, Picture, Status, Statuses, When, Whole, Words
-from schemas.kind import Document, Input, Kind, ListInput, View
+from schemas.kind import Document, Input, Kind, ListInput, Shape, View
 from schemas.language import Text
 from schemas.site import Site
 from schemas.zones import parse_zone
@@ -106,7 +106,22 @@ def envelope(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     }
 
 
-class PostShape(Schema):
+IMAGE = {
+    "properties": {
+        "id": {"type": "integer", "x-nullable": True},
+        "url": {"type": "string", "x-nullable": True},
+    },
+    "required": ["id", "url"],
+    "additionalProperties": False,
+}
+"""How an image is shown: by what was given for it."""
+
+
+def shown_time() -> fields.String:
+    return fields.String(metadata={"pattern": r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$"})
+
+
+class PostShape(Shape):
     """How every post is shown."""
 
     id = fields.Integer()
@@ -114,13 +129,15 @@ class PostShape(Schema):
     global_id_lineage = fields.List(fields.String())
     author = fields.Integer()
     status = fields.String()
-    date = fields.String()
-    date_utc = fields.String()
-    modified = fields.String()
-    modified_utc = fields.String()
+    date = shown_time()
+    date_utc = shown_time()
+    modified = shown_time()
+    modified_utc = shown_time()
     url = fields.String()
     rest_url = fields.String()
     description = fields.String(allow_none=True)
     slug = fields.String()
-    image = fields.Dict(allow_none=True)
-    json_ld = fields.Dict(metadata=about(Text("schema.org description, on a single record only")))
+    image = fields.Dict(allow_none=True, metadata=IMAGE)
+    json_ld = fields.Dict(
+        metadata=about(Text("schema.org description, on a single record only"), absent=True)
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, fields
+from marshmallow import fields
 
 from schemas.fields import Choice, Flag, Many, Name, SlugText, Whole, Words
-from schemas.kind import Document, Input, Kind, ListInput, View
+from schemas.kind import Document, Input, Kind, ListInput, Shape, View
 from schemas.language import Text
 from schemas.post import about
 from schemas.site import Site
@@ -39,7 +39,15 @@ class TermListInput(ListInput):
     slug = Words(500, metadata=about(Text("only the term with this slug")))
 
 
-class TermShape(Schema):
+class UrlsShape(Shape):
+    """Where a term, its list and its parent are."""
+
+    self = fields.String()
+    collection = fields.String()
+    up = fields.String(metadata={"absent": True})
+
+
+class TermShape(Shape):
     """How a term is shown."""
 
     id = fields.Integer()
@@ -47,10 +55,12 @@ class TermShape(Schema):
     slug = fields.String()
     description = fields.String(allow_none=True)
     taxonomy = fields.String()
-    parent = fields.Integer(metadata=about(Text("parent category, 0 at the top; categories only")))
-    count = fields.Integer(metadata=about(Text("published events; not shown inside events")))
+    parent = fields.Integer(
+        metadata=about(Text("parent category, 0 at the top; categories only"), absent=True)
+    )
+    count = fields.Integer(metadata=about(Text("published events; not shown inside events"), absent=True))
     url = fields.String()
-    urls = fields.Dict()
+    urls = fields.Nested(UrlsShape)
 
 
 def settle(changes: Document, stored: Document | None, site: Site) -> Document:
