@@ -424,6 +424,23 @@ def shows(caller: str, event: Made, record: Made) -> bool:
     return table.opens(caller, event) and table.lists(caller, record)
 
 
+async def test_what_one_caller_is_shown_is_not_kept_for_the_next(roles: Roles, aviary: Aviary) -> None:
+    """One process answers them all: first those who see most, then the others, and back again."""
+    opened = [event for event in aviary.of("event") if event.locked and event.status == "publish"]
+    for callers in (CALLERS[::-1], CALLERS):
+        for event in opened:
+            found = await roles["public"].get(event.paths[0], password=PASSWORD)
+            assert (found[0], found[1]["description"]) == (200, event.texts["description"])
+        for caller in callers:
+            crawler = Crawler(roles[caller], aviary.allowed(caller))
+            for record in aviary.records:
+                status, body = await crawler.get(record.paths[0])
+                assert (status, code_of(body)) == table.read(caller, record), (caller, record)
+            for plural in POSTS.values():
+                await crawler.walk(plural)
+            assert not crawler.leaks, "\n".join(crawler.leaks)
+
+
 @every_reader
 async def test_filters_of_events_ask_only_what_the_caller_is_shown(
     crawler: Crawler, aviary: Aviary, caller: str
