@@ -47,7 +47,7 @@ lock: install ## renew the locked dependencies
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe --extra embedded --extra dev --output-file requirements-dev.txt pyproject.toml
 
 audit: install ## look for known vulnerabilities in the locked dependencies
-	$(BIN)/pip-audit --require-hashes --disable-pip -r requirements-dev.txt
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements-dev.txt
 
 clean: ## remove .venv/ and caches; data is kept
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
