@@ -110,6 +110,15 @@ async def api(make_api: MakeApi) -> Api:
 
 
 @pytest.fixture
+async def pair(
+    make_api: MakeApi, aiohttp_client: Any, mongodb_uri: str, store: Store
+) -> AsyncIterator[tuple[Api, Api]]:
+    """Two services on one database, each with a client and memory of its own, as two processes have."""
+    async with open_store(mongodb_uri, store.database.name, Site()) as other:
+        yield await make_api(), Api(await aiohttp_client(create_app(Settings(), other)), other)
+
+
+@pytest.fixture
 async def roles(make_api: MakeApi, store: Store) -> dict[str, Api]:
     """The same API in token mode, once for each role; `public` has no token."""
     public = await make_api(auth="token")

@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
-from config import Settings
 from schemas import CATEGORY, TAG, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
 from schemas.zones import parse_zone
-from service.app import create_app
-from service.store import Store, open_store
+from service.store import open_store
 from tests.checker import agrees, differences
-from tests.conftest import Api, MakeApi
+from tests.conftest import Api
 from tests.samples import POSTS, TERMS, named
 
 TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 Answer = tuple[int, Any]
 every_post = pytest.mark.parametrize("kind", POSTS, ids=named)
 every_term = pytest.mark.parametrize("kind", TERMS, ids=named)
-
-
-@pytest.fixture
-async def pair(
-    make_api: MakeApi, aiohttp_client: Any, mongodb_uri: str, store: Store
-) -> AsyncIterator[tuple[Api, Api]]:
-    """Two services on one database, each with a client and memory of its own, as two processes have."""
-    async with open_store(mongodb_uri, store.database.name, Site()) as other:
-        yield await make_api(), Api(await aiohttp_client(create_app(Settings(), other)), other)
 
 
 def body_of(kind: Kind, title: str) -> dict[str, Any]:

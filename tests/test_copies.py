@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 from pymongo.errors import AutoReconnect
 
-from config import Settings
 from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
-from service.app import create_app
-from service.store import Store, copies, open_store
+from service.store import copies
 from service.store.copies import FIELD
 from tests.checker import LONG_AGO, agrees, differences, sweep_later, until
-from tests.conftest import Api, MakeApi
+from tests.conftest import Api
 from tests.samples import named
 
 LINKABLE = [kind for kind in KINDS if kind.name in FIELD]
@@ -31,15 +29,6 @@ every_linked_post = pytest.mark.parametrize("kind", POSTED, ids=named)
 
 class Died(Exception):
     """Stands for the end of a process: nothing after it is done."""
-
-
-@pytest.fixture
-async def pair(
-    make_api: MakeApi, aiohttp_client: Any, mongodb_uri: str, store: Store
-) -> AsyncIterator[tuple[Api, Api]]:
-    """Two services on one database, each with a client and memory of its own, as two processes have."""
-    async with open_store(mongodb_uri, store.database.name, Site()) as other:
-        yield await make_api(), Api(await aiohttp_client(create_app(Settings(), other)), other)
 
 
 def to(kind: Kind, *ids: int) -> dict[str, Any]:
