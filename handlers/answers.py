@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -15,21 +16,44 @@ from aiohttp import web
 from handlers.parameters import query_pairs
 from schemas.kind import Document, Kind, View
 
+JSON = "application/json; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that can be given more than once."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+    def to(self, request: web.Request) -> web.Response:
+        """What a client gets: 304 if it has this already."""
+        return not_modified(request, self.headers["ETag"]) or web.Response(
+            body=self.body, headers=self.headers
+        )
+
 
 def json_answer(
     data: Any, status: int = 200, headers: Mapping[str, str] | None = None, tag: str = ""
 ) -> web.Response:
-    return bytes_answer(orjson.dumps(data), status, headers, tag)
-
-
-def bytes_answer(
-    body: bytes, status: int = 200, headers: Mapping[str, str] | None = None, tag: str = ""
-) -> web.Response:
-    """An answer whose JSON is ready."""
-    sent = {"Content-Type": "application/json; charset=utf-8", **(headers or {})}
+    body = orjson.dumps(data)
+    sent = {"Content-Type": JSON, **(headers or {})}
     if tag:
-        sent["ETag"] = f'"{tag}-{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
+        sent["ETag"] = entity_tag(tag, body)
     return web.Response(body=body, status=status, headers=sent)
+
+
+def entity_tag(version: object, content: bytes) -> str:
+    """Names one version of what is shown. It begins with the record's version, which If-Match asks for."""
+    return f'"{version}-{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
+
+
+def not_modified(request: web.Request, tag: str) -> web.Response | None:
+    """304, if the client says that it has what the tag names."""
+    held = request.headers.get("If-None-Match")
+    if held is None or (tag not in held and held.strip() != "*"):
+        return None
+    return web.Response(status=304, headers={"ETag": tag})
 
 
 def item_answer(kind: Kind, record: Document, view: View, status: int = 200) -> web.Response:
@@ -37,14 +61,6 @@ def item_answer(kind: Kind, record: Document, view: View, status: int = 200) -> 
     answer = json_answer(kind.represent(kind, record, view), status, tag=str(record["version"]))
     if status == 201:
         answer.headers["Location"] = kind.rest_url(view.site, record["_id"])
-    return answer
-
-
-def read_answer(request: web.Request, body: bytes, version: int) -> web.Response:
-    """A record that was read; 304 if the client has it."""
-    answer = bytes_answer(body, tag=str(version))
-    if answer.headers["ETag"] in request.headers.get("If-None-Match", ""):
-        return web.Response(status=304, headers={"ETag": answer.headers["ETag"]})
     return answer
 
 
@@ -58,7 +74,7 @@ def wanted_versions(request: web.Request) -> frozenset[int] | None:
 
 def list_answer(
     request: web.Request, kind: Kind, total: int, items: list[bytes], query: Mapping[str, Any], view: View
-) -> web.Response:
+) -> Answer:
     """A page of a list, made of records that are rendered already."""
     number, pages = query["page"], math.ceil(total / query["per_page"])
     links = {"next": number + 1 if number < pages else 0, "prev": number - 1 if number > 1 else 0}
@@ -67,10 +83,11 @@ def list_answer(
     body["rest_url"] = page_url(request, kind, view, number)
     body |= {f"{long}_rest_url": urls[name] for name, long in LONG.items() if name in urls}
     body |= {"total": total, "total_pages": pages}
-    headers = {"X-TEC-Total": str(total), "X-TEC-TotalPages": str(pages)}
+    headers = {"Content-Type": JSON, "X-TEC-Total": str(total), "X-TEC-TotalPages": str(pages)}
     if urls:
         headers["Link"] = ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())
-    return json_answer(body, headers=headers)
+    rendered = orjson.dumps(body)
+    return Answer(rendered, headers | {"ETag": entity_tag(total, rendered)})
 
 
 LONG = {"next": "next", "prev": "previous"}

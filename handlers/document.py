@@ -15,6 +15,7 @@ from marshmallow import INCLUDE, Schema, fields
 
 from handlers.answers import json_answer
 from handlers.operations import Operation
+from handlers.parameters import language_of
 from schemas.caller import PUBLIC
 from schemas.kind import Document, Kind, Shape, View, load
 from schemas.language import Text, translate
@@ -77,7 +78,7 @@ class AnyShape(Schema):
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
     async def doc(request: web.Request) -> web.Response:
-        return json_answer(localised(site, request["language"]))
+        return json_answer(localised(site, language_of(request)))
 
     @lru_cache(8)
     def localised(site: Site, language: str) -> Document:

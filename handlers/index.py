@@ -12,6 +12,7 @@ from marshmallow.fields import Field
 
 from handlers.answers import json_answer
 from handlers.operations import Operation
+from handlers.parameters import language_of
 from schemas.fields import Words
 from schemas.kind import Document, Input
 from schemas.language import Text, translate
@@ -36,7 +37,7 @@ class IndexInput(Input):
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
     async def index(request: web.Request) -> web.Response:
-        return json_answer(described(site, table, request["language"]))
+        return json_answer(described(site, table, language_of(request)))
 
     return [Operation(("GET",), "/", index, Text("List the routes"), query=IndexInput)]
 

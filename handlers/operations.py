@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from aiohttp.typedefs import Handler
 
+from handlers.kept import Kept
 from handlers.ports import Store
 from handlers.records import PasswordInput, RecordHandlers
+from handlers.shelf import Shelf
 from schemas.kind import Input, Kind
 from schemas.language import Text
 
@@ -33,9 +35,9 @@ class Operation:
     is_list: bool = False
 
 
-def operations(kind: Kind, store: Store) -> list[Operation]:
+def operations(kind: Kind, store: Store, shelf: Shelf, kept: Kept) -> list[Operation]:
     """The operations of one kind; posts are addressed by slug too."""
-    handlers = RecordHandlers(kind, store)
+    handlers = RecordHandlers(kind, store, shelf, kept)
     table = [*on_list(kind, handlers), *on_item(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.schema)]
     if kind.is_post:
         table += on_item(kind, handlers, f"/{kind.plural}/by-slug/{{slug:[^/]+}}", kind.renaming)

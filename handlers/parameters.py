@@ -12,7 +12,7 @@ from aiohttp import web
 
 from schemas.errors import InvalidFields, InvalidJson, TooLarge, TooSlow, UnsupportedType
 from schemas.kind import Input
-from schemas.language import Text
+from schemas.language import Text, preferred
 
 NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 DEEPEST = 4
@@ -40,6 +40,11 @@ def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
         elif value != "":
             values[base] = value
     return values
+
+
+def language_of(request: web.Request) -> str:
+    """The language that the caller wants to be answered in."""
+    return preferred(request.query.get("lang"), request.headers.get("Accept-Language", ""))
 
 
 async def body_values(request: web.Request) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from schemas.caller import Caller
@@ -23,15 +23,23 @@ class Page(Protocol):
     def total(self) -> int: ...
 
 
+class Generation(Protocol):
+    """What tells whether anything was written since; None where it cannot be told."""
+
+    async def now(self) -> Hashable | None: ...
+
+
 class Store(Protocol):
     """Records of all kinds."""
 
     site: Site
 
+    @property
+    def generation(self) -> Generation: ...
+
     async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page: ...
     async def create(self, kind: Kind, data: Document, caller: Caller) -> Document: ...
     async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Glance: ...
-    async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document: ...
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]: ...
     async def update(
         self,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.answers import item_answer, list_answer, read_answer, wanted_versions
-from handlers.parameters import body_values, query_values
+from handlers.answers import JSON, Answer, item_answer, list_answer, not_modified, wanted_versions
+from handlers.kept import Kept, holds_until
+from handlers.parameters import body_values, query_pairs, query_values
 from handlers.ports import Ref, Store
 from handlers.shelf import Shelf
 from schemas.caller import Caller, Role
@@ -30,19 +32,25 @@ class PasswordInput(Input):
 class RecordHandlers:
     """The handlers of one kind. Each reads the request, asks the store, and answers."""
 
-    def __init__(self, kind: Kind, store: Store) -> None:
+    def __init__(self, kind: Kind, store: Store, shelf: Shelf, kept: Kept) -> None:
         self.kind = kind
         self.store = store
-        self.shelf = Shelf(store)
+        self.shelf = shelf
+        self.kept = kept
 
     async def index(self, request: web.Request) -> web.Response:
-        kind, site = self.kind, self.store.site
-        query = load(kind.query, query_values(request, kind.query), site)
-        query["per_page"] = min(query["per_page"], site.max_per_page)
-        view = View(site, request[CALLER])
-        page = await self.store.page(kind, query, view.caller)
-        items = await self.shelf.listed(kind, page.glances, view)
-        return list_answer(request, kind, page.total, items, query, view)
+        view = View(self.store.site, request[CALLER])
+
+        async def make() -> tuple[Answer, datetime]:
+            query = load(self.kind.query, query_values(request, self.kind.query), view.site)
+            query["per_page"] = min(query["per_page"], view.site.max_per_page)
+            page = await self.store.page(self.kind, query, view.caller)
+            items = await self.shelf.listed(self.kind, page.glances, view)
+            answer = list_answer(request, self.kind, page.total, items, query, view)
+            return answer, holds_until(query, query_pairs(request), view.site)
+
+        asked = (self.kind.name, request.rel_url.raw_query_string, view.caller.sight)
+        return (await self.kept.answer(asked, make)).to(request)
 
     async def create(self, request: web.Request) -> web.Response:
         caller = writer(request, self.kind)
@@ -51,15 +59,16 @@ class RecordHandlers:
         return item_answer(self.kind, record, View(self.store.site, caller), 201)
 
     async def read(self, request: web.Request) -> web.Response:
-        caller: Caller = request[CALLER]
+        view = View(self.store.site, request[CALLER])
         password = sent_password(request, query_values(request, PasswordInput))
-        ref, view = addressed(request, self.kind), View(self.store.site, caller)
-        glance = await self.store.glance(self.kind, ref, caller, password)
-        body = self.shelf.single(self.kind, glance, view)
-        if body is None:
-            glance = await self.store.read(self.kind, ref, caller, password)
-            body = self.shelf.render(self.kind, glance, view)
-        return read_answer(request, body, glance["version"])
+        ref = addressed(request, self.kind)
+        while True:  # again, if it was changed between being found and being rendered
+            glance = await self.store.glance(self.kind, ref, view.caller, password)
+            tag = self.shelf.tag(self.kind, glance, view)
+            if answer := not_modified(request, tag):
+                return answer
+            if body := await self.shelf.single(self.kind, glance, view):
+                return web.Response(body=body, headers={"Content-Type": JSON, "ETag": tag})
 
     def updating(self, schema: type[Input]) -> Handler:
         """The update of a route: by id and by slug they take different fields."""

@@ -53,6 +53,11 @@ def parse_moment(value: object, now: datetime, zone: Zone) -> Moment:
         raise ValueError(Text("The date must lie within the years 1 to 9999.")) from None
 
 
+def is_fixed(text: str) -> bool:
+    """Whether a date means the same whenever it is said."""
+    return bool(CALENDAR.fullmatch(text) or TIMESTAMP.fullmatch(text))
+
+
 def show(moment: datetime) -> str:
     """`YYYY-MM-DD HH:MM:SS`."""
     return moment.isoformat(sep=" ", timespec="seconds")

@@ -10,7 +10,9 @@ from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from handlers import document, health, index, pages
+from handlers.kept import Kept
 from handlers.operations import Operation, operations
+from handlers.shelf import Shelf
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
@@ -56,7 +58,8 @@ def guards(settings: Settings, store: Store) -> list[Middleware]:
 
 
 def route_table(site: Site, store: Store) -> list[Operation]:
-    records = [operation for kind in KINDS for operation in operations(kind, store)]
+    shelf, kept = Shelf(store), Kept(store)
+    records = [operation for kind in KINDS for operation in operations(kind, store, shelf, kept)]
     table: list[Operation] = []
     table += [*index.operations(site, table), *document.operations(site, table), *records]
     return table

@@ -11,9 +11,10 @@ from aiohttp.typedefs import Handler
 from pymongo.errors import PyMongoError
 
 from handlers.answers import json_answer
+from handlers.parameters import language_of
 from schemas import errors
 from schemas.errors import Problem
-from schemas.language import Text, preferred, translate
+from schemas.language import Text, translate
 
 log = logging.getLogger("kalends.requests")
 
@@ -65,28 +66,26 @@ def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> 
 async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turns whatever is raised below into the one error body."""
     request["id"] = id = secrets.token_hex(8)
-    language = preferred(request.query.get("lang"), request.headers.get("Accept-Language", ""))
-    request["language"] = language
     try:
         answer = await handler(request)
     except Problem as problem:
-        answer = problem_answer(problem, language)
+        answer = problem_answer(problem, language_of(request))
     except web.HTTPMethodNotAllowed as refused:
-        answer = _other_method(request, refused, language)
+        answer = _other_method(request, refused, language_of(request))
     except web.HTTPNotFound:
-        answer = problem_answer(errors.NoRoute(), language)
+        answer = problem_answer(errors.NoRoute(), language_of(request))
     except web.HTTPRequestEntityTooLarge:
-        answer = problem_answer(errors.TooLarge(), language)
+        answer = problem_answer(errors.TooLarge(), language_of(request))
     except web.HTTPException as refused:
         if refused.status < 400:
             raise
         answer = error_answer(refused.status, "rest_refused", refused.reason, {"status": refused.status})
     except (PyMongoError, TimeoutError) as error:
         log.warning("%s %s %s: %s", id, request.method, request.path, error)
-        answer = problem_answer(errors.Unavailable(), language)
+        answer = problem_answer(errors.Unavailable(), language_of(request))
     except Exception:  # a bug: the caller gets the one body and an id, the log gets all of it
         log.exception("%s %s %s failed", id, request.method, request.path)
-        message = translate(Text(CRASHED.template, id=id), language)
+        message = translate(Text(CRASHED.template, id=id), language_of(request))
         answer = error_answer(500, "rest_internal_error", message, {"status": 500})
     answer.headers["X-Request-Id"] = id
     answer.headers.update(request.get("headers", {}))

@@ -122,18 +122,21 @@ def limit_passwords(settings: Settings) -> Middleware:
     """A few wrong passwords are mistakes; more are guesses."""
     minutes = Minutes()
 
+    def key_of(request: web.Request) -> str:
+        return f"{client_of(request, settings)} {record_of(request)}"
+
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        key = f"{client_of(request, settings)} {record_of(request)}"
-        used, seconds = minutes.standing(key)
-        if used >= WRONG_PASSWORDS:
-            request["headers"] = {"Retry-After": str(seconds)}
-            raise TooMany
+        if minutes.counts:  # most of the time nobody has sent a wrong one
+            used, seconds = minutes.standing(key_of(request))
+            if used >= WRONG_PASSWORDS:
+                request["headers"] = {"Retry-After": str(seconds)}
+                raise TooMany
         try:
             return await handler(request)
         except PasswordNeeded as problem:
             if problem.was_wrong:
-                minutes.standing(key, 1)
+                minutes.standing(key_of(request), 1)
             raise
 
     return middleware

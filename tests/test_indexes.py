@@ -354,7 +354,8 @@ async def whole_scans(store: Store, most: int) -> list[str]:
     async for row in store.database["system.profile"].find({"ns": {"$in": names}}):
         touched = row.get("nreturned", 0) + row.get("nMatched", 0) + row.get("ndeleted", 0)
         read = row.get("docsExamined", 0)
-        if row["command"].get("pipeline", [{}])[0] == {"$match": {}}:
+        asked = row.get("originatingCommand", row["command"]).get("pipeline", [{}])[0]
+        if asked == {"$match": {}} or "$changeStream" in asked:  # every record; the tail of the log
             continue
         if "COLLSCAN" in row.get("planSummary", "") or read > 3 * touched + most:
             command = {
@@ -372,8 +373,9 @@ async def test_reading_and_writing_one_record_reads_few(profiled: Filled) -> Non
         data = load(kind.schema, dict(kind.sample) | {kind.title: f"New {kind.name}"}, store.site)
         record = await store.create(kind, data, EVERYBODY)
         await store.create(kind, data | {"slug": "new"}, EVERYBODY)
-        await store.read(kind, record["_id"], EVERYBODY, None)
-        await store.read(kind, record["slug"], EVERYBODY, None)
+        await store.glance(kind, record["_id"], EVERYBODY, None)
+        await store.glance(kind, record["slug"], EVERYBODY, None)
+        await store.fetch(kind, [record["_id"]])
         changes = load(kind.schema, {kind.title: f"Renamed {kind.name}"}, store.site, partial=True)
         await store.update(kind, record["_id"], changes, EVERYBODY)
         await store.delete(kind, record["_id"], EVERYBODY)

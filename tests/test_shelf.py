@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from handlers import shelf
+from handlers.memory import Memory
 from handlers.shelf import Shelf
 from schemas import EVENT
 from schemas.caller import PUBLIC
@@ -71,7 +72,7 @@ async def test_the_shelf_is_bounded(make_api: MakeApi, monkeypatch: pytest.Monke
     for _ in range(2):
         _, page = await api.get("/events", per_page="12")
         assert [event["title"] for event in page["events"]] == [f"Event {number}" for number in range(12)]
-    kept = Shelf(api.store)
+    kept = Memory[bytes](20_000)
     for number in range(100):
-        kept._keep((number,), b"x" * 1000)
-    assert (len(kept._kept), kept._size) == (20, 20_000)
+        kept.keep(number % 50, b"x" * 1000, 1000)
+    assert (len(kept), kept.size) == (20, 20_000)

@@ -43,6 +43,8 @@ class Program:
             *("--networkMessageCompressors", "disabled"),
             *("--setParameter", self._classic_engine()),
             *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+            # Alone in its set: nobody needs to hear every ten seconds that nothing was written.
+            *("--setParameter", "writePeriodicNoops=false"),
             *("--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"),
             *("--wiredTigerCacheSizeGB", "0.5"),
             *("--oplogSize", "256"),

@@ -61,6 +61,7 @@ class Store(Changes):
         await self.publish_due()
         await self.copies.finish_chores()
         await self.usage.settle_debts(self.site.now(), self.copies.refresh)
+        await self.news.keep_up()
 
     async def keep_sweeping(self) -> None:
         while True:
@@ -78,6 +79,7 @@ class Store(Changes):
         """Waits a moment for work under way; what is left is written down, and taken up at the next start."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1)
+        await self.news.close()
         self.passwords.close()
 
     async def publish_due(self) -> None:

@@ -99,6 +99,8 @@ class Changes(Records):
             change["$unset"] = {"claim": ""}
         follows = any(is_copied(kind, name) for name in settled)
         chore = await self.copies.announce(kind, stored["_id"]) if follows else None
+        if kind is EVENT:
+            self.news.expect(stored, stored | settled)
         saved = await self._store_change(kind, stored, change, new)
         if saved is None:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -26,12 +27,16 @@ from schemas.language import Text
 from schemas.site import Site
 from schemas.slugs import slug_of
 from service.store import tree
+from service.store.batches import Batch
 from service.store.client import Client, Collection, Database
 from service.store.copies import Copies
+from service.store.generation import Generation
 from service.store.ids import Ids
 from service.store.links import Links, New
+from service.store.news import News
 from service.store.passwords import Passwords
 from service.store.slugs import free_slug
+from service.store.totals import Totals
 from service.store.usage import Usage, changed_uses, note, unused
 from service.store.words import Words
 
@@ -39,7 +44,7 @@ log = logging.getLogger("kalends.store")
 Ref = int | str
 TRIES = 100
 PRIVATE = {"tok": 0, "text": 0, "sort": 0, "owes": 0}
-GLANCE = {"version": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
+GLANCE = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
 
 
 class Records:
@@ -54,6 +59,10 @@ class Records:
         self.usage = Usage(database)
         self.copies = Copies(database, site)
         self.passwords = Passwords()
+        self.generation = Generation(database)
+        self.news = News(database)
+        self.totals = Totals(database, self.news)
+        self._glances = Batch[tuple[str, Ref], Document](self._glance)
         self._links = Links(database, site, self._prepare)
         self._tasks: set[asyncio.Task[None]] = set()
         self._naming: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -74,18 +83,26 @@ class Records:
 
     async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
         """What a record is, for a caller who may read it; not what it says."""
-        return await self._readable(kind, await self.find(kind, ref, GLANCE), caller, password)
-
-    async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
-        return await self._readable(kind, await self.find(kind, ref), caller, password)
-
-    async def _readable(self, kind: Kind, record: Document, caller: Caller, password: str | None) -> Document:
+        record = await self._glances.ask((kind.plural, ref))
+        if record is None:
+            raise NotFound(kind=kind.name)
         if record.get("status") == "trash":
             raise Trashed(kind=kind.name)
         if not caller.sees(record):
             raise NotAccessible(kind=kind.name)
         await self.passwords.check(record, caller, password)
         return record
+
+    async def _glance(self, asked: Sequence[tuple[str, Ref]]) -> dict[tuple[str, Ref], Document]:
+        """Glances at many records, with one query for each kind and for ids and slugs."""
+        wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
+        for plural, ref in asked:
+            wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)
+        found: dict[tuple[str, Ref], Document] = {}
+        for (plural, name), refs in wanted.items():
+            rows = self.database[plural].find({name: {"$in": refs}}, GLANCE)
+            found |= {(plural, row[name]): row for row in await rows.to_list(None)}
+        return found
 
     async def create(self, kind: Kind, data: Document, caller: Caller) -> Document:
         if kind is EVENT:

@@ -1,0 +1,32 @@
+"""The generation of the database: as long as it is the same, no write was made."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from service.store.batches import Batch
+from service.store.client import Database
+
+NOW = "now"
+
+
+class Generation:
+    """Asks a replica set for the time of the last write that a majority has. What was read after asking
+    is as current as the answer; an equal answer later means that it still is."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._batch = Batch[str, Hashable](self._look)
+        self.is_told = True
+
+    async def now(self) -> Hashable | None:
+        """None where there is no such time: behind a router of shards it would tell of one shard only."""
+        return await self._batch.ask(NOW) if self.is_told else None
+
+    async def _look(self, _: Sequence[str]) -> Mapping[str, Hashable]:
+        said = await self._database.command("hello")
+        written = said.get("lastWrite", {}).get("majorityOpTime")
+        if not written:
+            self.is_told = said.get("setName") is not None
+            return {}
+        return {NOW: (written["t"], written["ts"])}
