@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
@@ -46,7 +47,7 @@ class Program:
             # Alone in its set: nobody needs to hear every ten seconds that nothing was written.
             *("--setParameter", "writePeriodicNoops=false"),
             *("--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"),
-            *("--wiredTigerCacheSizeGB", "0.5"),
+            *("--wiredTigerCacheSizeGB", f"{_cache_gigabytes():.2f}"),
             *("--oplogSize", "256"),
             "--quiet",
         ]
@@ -66,6 +67,12 @@ async def find_program() -> Program:
         except EmbeddedError as error:
             complaints.append(str(error))
     raise EmbeddedError(f"no MongoDB to start ({'; '.join(complaints) or 'mongod not found'}): {WAYS_OUT}")
+
+
+def _cache_gigabytes() -> float:
+    """An eighth of the machine's memory for the cache, and not less than it needs."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return max(memory / 8, 0.5)
 
 
 def _candidates() -> Iterator[Path]:

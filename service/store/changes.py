@@ -14,6 +14,7 @@ from pymongo.errors import DuplicateKeyError
 from schemas.caller import Caller, Role
 from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, TermExists, Trashed, Unavailable
 from schemas.event import EVENT
+from schemas.event_view import is_locked
 from schemas.kind import Document, Kind
 from schemas.slugs import TRASHED, slug_of
 from service.store import tree
@@ -76,6 +77,7 @@ class Changes(Records):
             settled.pop("password", None)
             if "new_password" in settled:
                 settled["password"] = await self.passwords.hash(settled.pop("new_password"))
+                settled["locked"] = is_locked(settled)
         if slug := await self._new_slug(kind, stored, settled, data):
             settled["slug"] = slug
         else:

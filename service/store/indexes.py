@@ -67,9 +67,13 @@ EVENTS = [
     index("part_of", "post_parent", "status", *ORDER),
     index("located", "venue.geo_lat", "status", *ORDER),
     index("place", "venue.point:2dsphere", "status", "start_utc"),
-    *(index(field, f"{field}._id", "status", *ORDER) for field in LINKED),
+    # With all that every list asks for, so that a category of many events is counted without reading them.
     *(
-        index(f"{field}_last", f"{field}._id", "status", "-end_utc")
+        index(f"in_{field}", f"{field}._id", "status", *ORDER, "hide_from_listings", "locked")
+        for field in LINKED
+    ),
+    *(
+        index(f"last_{field}", f"{field}._id", "status", "-end_utc", "locked")
         for field, kind in LINKED.items()
         if kind.is_post
     ),

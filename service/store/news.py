@@ -21,7 +21,7 @@ from service.store.matching import Facts
 
 log = logging.getLogger("kalends.news")
 PLAIN = (
-    *("_id", "status", "hide_from_listings", "author", "password", "post_parent", "featured", "ticketed"),
+    *("_id", "status", "hide_from_listings", "author", "locked", "post_parent", "featured", "ticketed"),
     *("start_utc", "end_utc", "date_utc", "modified_utc", "sort", "tok"),
 )
 LINKS = {

@@ -12,7 +12,7 @@ from schemas.language import Text
 from service.store.asked import Asked, ordered
 from service.store.copies import FIELD
 from service.store.records import Records
-from service.store.visibility import visible
+from service.store.visibility import UNLOCKED, visible
 
 
 async def post_list(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Asked:
@@ -52,7 +52,7 @@ async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: s
     public = {f"events.publish{end}": bound}
     if caller.own is None:
         return public
-    own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}, "password": None}
+    own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}, **UNLOCKED}
     query = own | ({"end_utc": bound} if end else {})
     ids = await records.database["events"].distinct(f"{FIELD[kind.name]}._id", query)
     return {"$or": [public, {"_id": {"$in": ids}}]}

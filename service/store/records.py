@@ -22,6 +22,7 @@ from schemas.errors import (
     Unavailable,
 )
 from schemas.event import EVENT
+from schemas.event_view import is_locked
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.site import Site
@@ -131,6 +132,7 @@ class Records:
         record["slug"] = await free_slug(self._collection(kind), wished, taken=taken)
         if kind is EVENT:
             record.pop("new_password", None)
+            record["locked"] = is_locked(record)
         record |= await self.words.searchable(kind, record)
         return {"_id": await self.ids.next(kind.ids), **record}
 

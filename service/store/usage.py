@@ -16,8 +16,9 @@ from typing import Any
 from schemas.event_view import LINKED, is_locked
 from schemas.kind import Kind
 from service.store.client import Database
+from service.store.visibility import UNLOCKED
 
-PUBLIC = {"status": "publish", "password": None}
+PUBLIC = {"status": "publish", **UNLOCKED}
 LIVE = {"status": {"$ne": "trash"}}
 UNUSED = {"publish": 0, "live": 0, "publish_end": None, "live_end": None, "rev": 0}
 GRACE = timedelta(seconds=10)

@@ -8,6 +8,9 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields
 from schemas.language import Text
 
+UNLOCKED = {"locked": {"$ne": True}}
+"""Events without a password."""
+
 
 def visible(caller: Caller, statuses: list[str] | None = None) -> dict[str, Any]:
     """Public records for everybody, own ones for authors, all for those who see all; never the trash
