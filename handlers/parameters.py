@@ -11,7 +11,7 @@ import orjson
 from aiohttp import web
 
 from schemas.errors import InvalidFields, InvalidJson, TooLarge, TooSlow, UnsupportedType
-from schemas.kind import Input
+from schemas.kind import Input, reader_of
 from schemas.language import Text, preferred
 
 NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
@@ -30,7 +30,8 @@ def query_pairs(request: web.Request) -> list[tuple[str, str]]:
 
 def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
     """The parameters of a query string; an empty one counts as not sent."""
-    lists = {name for name, field in schema().fields.items() if getattr(field, "repeats", False)}
+    fields = reader_of(schema).fields
+    lists = {name for name, field in fields.items() if getattr(field, "repeats", False)}
     values: dict[str, Any] = {}
     for name, value in query_pairs(request):
         base, _, bracket = name.partition("[")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load
@@ -108,7 +108,7 @@ class Kind:
 
 def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial: bool = False) -> Document:
     """The values as the schema reads them, or one refusal that names every bad one."""
-    reader = schema(partial=partial)
+    reader = reader_of(schema, partial)
     missing = [n for n, f in reader.fields.items() if f.required and values.get(n) is None and not partial]
     if missing:
         raise MissingFields(missing)
@@ -118,6 +118,12 @@ def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial:
     except ValidationError as error:
         said = error.messages if isinstance(error.messages, dict) else {"body": error.messages}
         raise InvalidFields({name: first(messages) for name, messages in said.items()}) from None
+
+
+@cache
+def reader_of(schema: type[Input], partial: bool = False) -> Input:
+    """A schema ready to read with: making one costs more than reading with it."""
+    return schema(partial=partial)
 
 
 def first(said: Any) -> str:

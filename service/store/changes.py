@@ -20,8 +20,8 @@ from schemas.slugs import TRASHED, slug_of
 from service.store import tree
 from service.store.copies import in_background, is_copied
 from service.store.links import New, name_key
-from service.store.records import PRIVATE, TRIES, Records, Ref
-from service.store.slugs import free_slug
+from service.store.lookups import Ref
+from service.store.records import PRIVATE, TRIES, Records
 from service.store.usage import changed_uses, note
 
 PATIENCE = 2.0
@@ -155,7 +155,7 @@ class Changes(Records):
             return None
         if not kind.is_post:
             return wished
-        return await free_slug(self._collection(kind), wished, stored["_id"])
+        return await self.slugs.free(kind.plural, wished, stored["_id"])
 
     async def publish(self, kind: Kind, id: int) -> None:
         """What waited for its date becomes public."""

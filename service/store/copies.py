@@ -19,6 +19,7 @@ from schemas import BY_NAME, EVENT
 from schemas.kind import Kind
 from schemas.site import Site
 from service.store.client import Database
+from service.store.lookups import Lookup
 
 log = logging.getLogger("kalends.copies")
 SLICE = 500
@@ -50,6 +51,7 @@ class Copies:
         self._site = site
         self._events = database[EVENT.plural]
         self._chores = database["chores"]
+        self._versions = Lookup(database, {"version": 1})
 
     async def announce(self, kind: Kind, id: int) -> dict[str, Any]:
         """Writes down that events will have to follow this record."""
@@ -111,15 +113,13 @@ class Copies:
 
     async def refresh(self, event: Mapping[str, Any]) -> bool:
         """Looks again at what an event was linked to while it was written. True: it changed since."""
+        copies = [(BY_NAME[name], copy) for name, field in FIELD.items() for copy in event.get(field, ())]
+        found = await asyncio.gather(*(self._versions.one(kind.plural, copy["_id"]) for kind, copy in copies))
         stale = False
-        for name, field in FIELD.items():
-            if copies := {copy["_id"]: copy["version"] for copy in event.get(field, ())}:
-                query = {"_id": {"$in": list(copies)}}
-                rows = await self._database[BY_NAME[name].plural].find(query, {"version": 1}).to_list(None)
-                now = {row["_id"]: row["version"] for row in rows}
-                for id in (id for id, version in copies.items() if now.get(id) != version):
-                    stale = True
-                    await self.follow(await self.announce(BY_NAME[name], id))
+        for (kind, copy), record in zip(copies, found, strict=True):
+            if record is None or record["version"] != copy["version"]:
+                stale = True
+                await self.follow(await self.announce(kind, copy["_id"]))
         return stale
 
 

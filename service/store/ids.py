@@ -15,7 +15,7 @@ BLOCK = 20
 
 
 class Ids:
-    """The two id spaces: posts and terms."""
+    """The id spaces: posts, terms, and the words of the vocabulary."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -23,21 +23,23 @@ class Ids:
         self._lock = asyncio.Lock()
 
     async def next(self, space: str) -> int:
-        free = self._free[space]
-        if not free:
-            async with self._lock:
-                if not free:
-                    free.extend(await self._block(space))
-        return free.popleft()
+        return (await self.many(space, 1))[0]
 
-    async def _block(self, space: str) -> range:
+    async def many(self, space: str, number: int) -> list[int]:
+        free = self._free[space]
+        async with self._lock:
+            if len(free) < number:
+                free.extend(await self._block(space, max(number, BLOCK)))
+            return [free.popleft() for _ in range(number)]
+
+    async def _block(self, space: str, size: int) -> range:
         counters = self._database["counters"]
         while True:
             try:
                 found = await counters.find_one_and_update(
-                    {"_id": space}, {"$inc": {"n": BLOCK}}, upsert=True, return_document=ReturnDocument.AFTER
+                    {"_id": space}, {"$inc": {"n": size}}, upsert=True, return_document=ReturnDocument.AFTER
                 )
-                return range(found["n"] - BLOCK + 1, found["n"] + 1)
+                return range(found["n"] - size + 1, found["n"] + 1)
             except DuplicateKeyError:  # two processes made the counter at once; one of them did
                 continue
 

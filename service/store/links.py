@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -16,8 +17,10 @@ from schemas.language import Text
 from schemas.site import Site
 from service.store.client import Database
 from service.store.copies import copy_of
+from service.store.lookups import Lookup
 
 New = tuple[Kind, dict[str, Any]]
+Known = Mapping[tuple[str, int], dict[str, Any]]
 LARGEST = 8_000_000
 """Bytes of copies that an event may carry; a document of MongoDB ends at 16 MiB."""
 
@@ -37,15 +40,17 @@ class Links:
         self._database = database
         self._site = site
         self._make = make
+        self._records = Lookup(database)
 
     async def resolve(self, data: Mapping[str, Any], caller: Caller) -> tuple[dict[str, Any], list[New]]:
         """The copies to embed for every link field sent, and the records to create with the event."""
         copies: dict[str, Any] = {}
         new: list[New] = []
         wrong: dict[str, str] = {}
+        known = await self._known(data, caller)
         for field, kind in LINKED.items():
             if field in data:
-                found, made, problem = await self._field(kind, data[field] or [], caller)
+                found, made, problem = await self._field(kind, data[field] or [], known, caller)
                 copies[field] = [copy_of(kind, record) for record in found]
                 new += made
                 wrong |= {field: problem} if problem else {}
@@ -56,13 +61,13 @@ class Links:
         return copies, new
 
     async def _field(
-        self, kind: Kind, links: list[Any], caller: Caller
+        self, kind: Kind, links: list[Any], known: Known, caller: Caller
     ) -> tuple[list[dict[str, Any]], list[New], Text | None]:
-        known = await self._by_id(kind, [link for link in links if isinstance(link, int)], caller)
         records: dict[int, dict[str, Any]] = {}
         new: list[New] = []
         for link in links:
-            record = known.get(link) if isinstance(link, int) else await self._found(kind, link)
+            is_id = isinstance(link, int)
+            record = known.get((kind.plural, link)) if is_id else await self._found(kind, link)
             if record is None and isinstance(link, str):
                 record = next(
                     (made for _, made in new if name_key(link) in (made["key"], made["slug"])), None
@@ -78,12 +83,12 @@ class Links:
             records.setdefault(record["_id"], record)
         return list(records.values()), new, None
 
-    async def _by_id(self, kind: Kind, ids: list[int], caller: Caller) -> dict[int, dict[str, Any]]:
+    async def _known(self, data: Mapping[str, Any], caller: Caller) -> Known:
         """Records by id; one that the caller may not see is as unknown as one that is not there."""
-        if not ids:
-            return {}
-        rows = await self._database[kind.plural].find({"_id": {"$in": ids}}).to_list(None)
-        return {row["_id"]: row for row in rows if caller.sees(row)}
+        links = [(kind.plural, link) for field, kind in LINKED.items() for link in data.get(field) or ()]
+        asked = [link for link in links if isinstance(link[1], int)]
+        found = await asyncio.gather(*(self._records.one(*link) for link in asked))
+        return {link: row for link, row in zip(asked, found, strict=True) if row and caller.sees(row)}
 
     async def _found(self, kind: Kind, link: Any) -> dict[str, Any] | None:
         if isinstance(link, str):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
@@ -28,21 +28,21 @@ from schemas.language import Text
 from schemas.site import Site
 from schemas.slugs import slug_of
 from service.store import tree
-from service.store.batches import Batch
 from service.store.client import Client, Collection, Database
 from service.store.copies import Copies
 from service.store.generation import Generation
 from service.store.ids import Ids
+from service.store.inserts import Inserts
 from service.store.links import Links, New
+from service.store.lookups import Lookup, Ref
 from service.store.news import News
 from service.store.passwords import Passwords
-from service.store.slugs import free_slug
+from service.store.slugs import Slugs
 from service.store.totals import Totals
 from service.store.usage import Usage, changed_uses, note, unused
 from service.store.words import Words
 
 log = logging.getLogger("kalends.store")
-Ref = int | str
 TRIES = 100
 PRIVATE = {"tok": 0, "text": 0, "sort": 0, "owes": 0}
 GLANCE = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
@@ -56,14 +56,16 @@ class Records:
         self.database = database
         self.site = site
         self.ids = Ids(database)
-        self.words = Words(database)
+        self.words = Words(database, self.ids)
         self.usage = Usage(database)
         self.copies = Copies(database, site)
         self.passwords = Passwords()
         self.generation = Generation(database)
         self.news = News(database)
         self.totals = Totals(database, self.news)
-        self._glances = Batch[tuple[str, Ref], Document](self._glance)
+        self._glances = Lookup(database, GLANCE)
+        self.slugs = Slugs(database)
+        self._inserts = Inserts(database)
         self._links = Links(database, site, self._prepare)
         self._tasks: set[asyncio.Task[None]] = set()
         self._naming: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -84,7 +86,7 @@ class Records:
 
     async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
         """What a record is, for a caller who may read it; not what it says."""
-        record = await self._glances.ask((kind.plural, ref))
+        record = await self._glances.one(kind.plural, ref)
         if record is None:
             raise NotFound(kind=kind.name)
         if record.get("status") == "trash":
@@ -94,31 +96,27 @@ class Records:
         await self.passwords.check(record, caller, password)
         return record
 
-    async def _glance(self, asked: Sequence[tuple[str, Ref]]) -> dict[tuple[str, Ref], Document]:
-        """Glances at many records, with one query for each kind and for ids and slugs."""
-        wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
-        for plural, ref in asked:
-            wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)
-        found: dict[tuple[str, Ref], Document] = {}
-        for (plural, name), refs in wanted.items():
-            rows = self.database[plural].find({name: {"$in": refs}}, GLANCE)
-            found |= {(plural, row[name]): row for row in await rows.to_list(None)}
-        return found
-
     async def create(self, kind: Kind, data: Document, caller: Caller) -> Document:
         if kind is EVENT:
             data = data | {"password": await self.passwords.hash(data.get("password"))}
         # Equal names wait for each other here, and not in vain tries for one slug.
         async with self._naming.setdefault(f"{kind.name}:{data[kind.title]}", asyncio.Lock()):
-            for _ in range(TRIES):
-                record = await self._prepare(kind, data, caller)
+            for tried in range(TRIES):
+                # Most names are new: the slug is looked for only after it was refused.
+                record = await self._prepare(kind, data, caller, hopeful=not tried)
                 # Another process may take the slug, or make the term: the next try sees theirs.
                 with suppress(DuplicateKeyError, *([TermExists] if kind is EVENT else [])):
                     return await self._insert(kind, record, data, caller)
         raise Unavailable
 
     async def _prepare(
-        self, kind: Kind, data: Document, caller: Caller, taken: frozenset[str] | set[str] = frozenset()
+        self,
+        kind: Kind,
+        data: Document,
+        caller: Caller,
+        taken: AbstractSet[str] = frozenset(),
+        *,
+        hopeful: bool = False,
     ) -> Document:
         """The document of a new record: settled, named, numbered; not stored yet."""
         record = kind.settle(self._allowed(kind, data, caller, None), None, self.site)
@@ -129,7 +127,7 @@ class Records:
         now = self.site.now()
         wished = slug_of(data.get("slug") or "", "") or slug_of(record[kind.title], kind.name)
         record |= unused(kind) | {"version": 1, "modified_utc": now}
-        record["slug"] = await free_slug(self._collection(kind), wished, taken=taken)
+        record["slug"] = wished if hopeful else await self.slugs.free(kind.plural, wished, taken=taken)
         if kind is EVENT:
             record.pop("new_password", None)
             record["locked"] = is_locked(record)
@@ -141,7 +139,7 @@ class Records:
             if record.get("parent"):
                 await tree.insert(self.client, self.database, kind, record)
             else:
-                await self._collection(kind).insert_one(record)
+                await self._inserts.one(kind.plural, record)
             return record
         await self._check_parent(record, caller)
         links, new = await self._links.resolve({name: data.get(name) for name in kind.links}, caller)
@@ -155,7 +153,7 @@ class Records:
     async def _store_together(self, new: list[New]) -> None:
         """All or nothing: one record as it is, several in a transaction."""
         if len(new) == 1:
-            await self._collection(new[0][0]).insert_one(new[0][1])
+            await self._inserts.one(new[0][0].plural, new[0][1])
             return
 
         async def insert(session: Any) -> None:
@@ -168,9 +166,9 @@ class Records:
     async def _after_event(self, event: Document, changes: Any, *, linked: bool) -> Document:
         """What follows a write that is done: its failure is left to a sweep, which the note tells."""
         try:
-            stale = linked and await self.copies.refresh(event)
-            await self.usage.apply(event["_id"], event["version"], changes)
-            return await self.find(EVENT, event["_id"]) if stale else event
+            counted = self.usage.apply(event["_id"], event["version"], changes)
+            _, *stale = await asyncio.gather(counted, *([self.copies.refresh(event)] if linked else []))
+            return await self.find(EVENT, event["_id"]) if any(stale) else event
         except PyMongoError as error:
             log.warning("left for the next sweep: %s", error)
             return event

@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from schemas.slugs import numbered
-from service.store.client import Collection
+from service.store.client import Database
+
+REMEMBERED = 10_000
 
 
-async def free_slug(
-    collection: Collection,
-    wished: str,
-    own: int | None = None,
-    taken: frozenset[str] | set[str] = frozenset(),
-) -> str:
-    """The wished slug, or its first free numbered form. Another process may still take it first:
-    the unique index says so, and the writer asks again."""
+class Slugs:
+    """Finds free slugs. Another process may still take one first: the unique index says so, and the writer
+    asks again."""
 
-    async def is_taken(number: int) -> bool:
-        if numbered(wished, number) in taken:
-            return True
-        found = await collection.find_one({"slug": numbered(wished, number)}, {"_id": 1})
-        return found is not None and found["_id"] != own
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._last: dict[tuple[str, str], int] = {}
 
-    if not await is_taken(1):
-        return wished
-    # Doubling, then halving, so that the thousandth of a title costs twenty look-ups and not a thousand.
-    low, high = 1, 2
-    while await is_taken(high):
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if await is_taken(middle) else (low, middle)
-    return numbered(wished, high)
+    async def free(
+        self, plural: str, wished: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
+    ) -> str:
+        """The wished slug, or its first free numbered form."""
+
+        async def is_taken(number: int) -> bool:
+            if numbered(wished, number) in taken:
+                return True
+            found = await self._database[plural].find_one({"slug": numbered(wished, number)}, {"_id": 1})
+            return found is not None and found["_id"] != own
+
+        if not await is_taken(1):
+            return wished
+        # From the last number given: doubling, then halving, so that the thousandth of a title costs few
+        # look-ups even in a process that has not seen the others.
+        low, step = 1, 1
+        if (last := self._last.get((plural, wished), 1)) > 1 and await is_taken(last):
+            low = last
+        while await is_taken(low + step):
+            low, step = low + step, step * 2
+        high = low + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if await is_taken(middle) else (low, middle)
+        if len(self._last) >= REMEMBERED:
+            self._last.clear()
+        self._last[plural, wished] = high
+        return numbered(wished, high)

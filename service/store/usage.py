@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pymongo import UpdateOne
+
 from schemas.event_view import LINKED, is_locked
 from schemas.kind import Kind
+from service.store.batches import Batch
 from service.store.client import Database
 from service.store.visibility import UNLOCKED
 
@@ -25,6 +29,9 @@ GRACE = timedelta(seconds=10)
 """A note older than this belongs to a process that died."""
 Use = tuple[str, int]
 State = tuple[bool, bool, datetime | None]
+Uses = Mapping[Use, tuple[State, State]]
+Write = tuple[int, int]
+"""The id of an event, and the version that it was given."""
 
 
 def uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
@@ -57,33 +64,80 @@ def note(changes: Mapping[Use, Any], version: int, now: datetime) -> dict[str, A
     return {"version": version, "at": now, "refs": refs} if refs else None
 
 
+def taking(event: int, version: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The update that takes a note away: of an event that was not written since, nor taken up by a sweep."""
+    mine = {"version": version}
+    unseen = {"_id": event, **mine, "owes": {"$elemMatch": mine | {"late": {"$ne": True}}}}
+    return unseen, {"$pull": {"owes": mine}}
+
+
+@dataclass
+class Step:
+    """How the counters of one record change."""
+
+    published: int = 0
+    live: int = 0
+    ends: dict[str, datetime] = field(default_factory=dict)
+
+    def add(self, was: State, now: State, *, ends: bool) -> None:
+        self.published += now[0] - was[0]
+        self.live += now[1] - was[1]
+        for is_so, name in ((now[1], "events.live_end"), (now[0], "events.publish_end")):
+            if ends and is_so and now[2]:
+                self.ends[name] = max(self.ends.get(name, now[2]), now[2])
+
+    def change(self) -> dict[str, Any]:
+        counted = {"events.publish": self.published, "events.live": self.live, "events.rev": 1}
+        return {"$inc": counted} | ({"$max": self.ends} if self.ends else {})
+
+
 class Usage:
     """The counters."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._waiting: dict[Write, Uses] = {}
+        self._batch = Batch[Write, None](self._apply)
 
-    async def apply(self, event: int, version: int, changes: Mapping[Use, tuple[State, State]]) -> None:
+    async def apply(self, event: int, version: int, changes: Uses) -> None:
         """Brings the counters up to one write of an event, then takes its note away."""
-        if not changes:
+        if changes:
+            self._waiting[event, version] = changes
+            await self._batch.ask((event, version))
+
+    async def _apply(self, writes: Sequence[Write]) -> dict[Write, None]:
+        """Counts what several writes have changed: a popular record is written once for all of them."""
+        told = {write: self._waiting.pop(write) for write in writes}
+        both = [(use, was, now) for changes in told.values() for use, (was, now) in changes.items()]
+        steps: defaultdict[Use, Step] = defaultdict(Step)
+        for use, was, now in both:
+            steps[use].add(was, now, ends=LINKED[use[0]].is_post)
+        fields = {field for field, _ in steps}
+        await asyncio.gather(*(self._count(field, steps) for field in fields))
+        shortened = {use for use, was, now in both if LINKED[use[0]].is_post and was[1] and shrinks(was, now)}
+        await asyncio.gather(*(self._last_end(*use) for use in shortened))
+        await self._all_done(told)
+        return {}
+
+    async def _all_done(self, told: Mapping[Write, Uses]) -> None:
+        """Takes the notes of several writes away; where one was not as it was left, looks at each."""
+        events = self._database["events"]
+        taken = await events.bulk_write([UpdateOne(*taking(*write)) for write in told], ordered=False)
+        if taken.matched_count == len(told):
             return
-        steps: defaultdict[tuple[str, int, int], list[int]] = defaultdict(list)
-        shortened = []
-        for (field, id), (was, now) in changes.items():
-            steps[field, now[0] - was[0], now[1] - was[1]].append(id)
-            if LINKED[field].is_post and was[1] and shrinks(was, now):
-                shortened.append((field, id))
-        latest = {use: now for use, (_, now) in changes.items() if LINKED[use[0]].is_post}
-        await asyncio.gather(*(self._step(key, ids, latest) for key, ids in steps.items()))
-        await asyncio.gather(*(self._last_end(field, id) for field, id in shortened))
-        await self._done(event, version, changes)
+        ids = [event for event, _ in told]
+        rows = await events.find({"_id": {"$in": ids}, "owes": {"$ne": []}}, {"owes": 1}).to_list(None)
+        left = {(row["_id"], note["version"]) for row in rows for note in row.get("owes", ())}
+        gone = told.keys() - left
+        suspect = told if len(gone) > taken.matched_count else told.keys() & left
+        for write in suspect:
+            await self._done(*write, told[write])
 
     async def _done(self, event: int, version: int, changes: Mapping[Use, Any]) -> None:
         """Takes the note away. An event that was written again meanwhile may have been counted before this:
         then the last ends are found afresh. A note that a sweep took up means that the sweep counted too."""
         events, mine = self._database["events"], {"version": version}
-        unseen = {"_id": event, **mine, "owes": {"$elemMatch": mine | {"late": {"$ne": True}}}}
-        if (await events.update_one(unseen, {"$pull": {"owes": mine}})).matched_count:
+        if (await events.update_one(*taking(event, version))).matched_count:
             return
         await asyncio.gather(*(self._last_end(*use) for use in changes if LINKED[use[0]].is_post))
         before = await events.find_one_and_update({"_id": event}, {"$pull": {"owes": mine}}, {"owes": 1})
@@ -93,14 +147,11 @@ class Usage:
             for field, id in changes:
                 await self._recount_until_still(field, id, now)
 
-    async def _step(self, key: tuple[str, int, int], ids: list[int], latest: Mapping[Use, State]) -> None:
-        field, published, live = key
-        change: dict[str, Any] = {"$inc": {"events.publish": published, "events.live": live, "events.rev": 1}}
-        state = latest.get((field, ids[0]))
-        if state and state[1]:
-            ends = {"events.live_end": state[2]} | ({"events.publish_end": state[2]} if state[0] else {})
-            change["$max"] = ends
-        await self._collection(field).update_many({"_id": {"$in": ids}}, change)
+    async def _count(self, field: str, steps: Mapping[Use, Step]) -> None:
+        changes = [
+            UpdateOne({"_id": id}, step.change()) for (name, id), step in steps.items() if name == field
+        ]
+        await self._collection(field).bulk_write(changes, ordered=False)
 
     def _collection(self, field: str) -> Any:
         return self._database[LINKED[field].plural]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymongo import ReturnDocument
 from pymongo.errors import BulkWriteError
 
 from schemas.folding import LONGEST, TOKEN, fold, pieces, tokens, without_markup
 from schemas.kind import Kind, texts
+from service.store.batches import Batch
 from service.store.client import Database
+from service.store.ids import Ids
 
 MOST = 2000
 """A text that more words than this contain is so common that reading in order finds it soonest."""
 CACHED = 50_000
+FEW = 10
+"""Unknown words that are stored without asking for them first."""
+DUPLICATE = 11000
 LONG = 10_000
 """Characters from which folding a text is left to a thread."""
 
@@ -35,10 +39,11 @@ def grams(word: str) -> list[str]:
 class Words:
     """The vocabulary: every distinct word with a number of its own. Words are never removed."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, ids: Ids) -> None:
         self._words = database["words"]
-        self._counters = database["counters"]
+        self._ids = ids
         self._known: dict[str, int] = {}
+        self._batch = Batch[frozenset[str], Mapping[str, int]](self._learn)
 
     async def searchable(self, kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
         """What a record is found and sorted by: its folded text, its words' numbers, its folded name."""
@@ -50,33 +55,42 @@ class Words:
 
     async def numbers(self, wanted: set[str]) -> dict[str, int]:
         found = {word: self._known[word] for word in wanted if word in self._known}
-        missing = [word for word in wanted if word not in found]
-        if missing:
-            found |= await self._stored(missing)
-            if new := [word for word in missing if word not in found]:
-                await self._add(new)
-                found |= await self._stored(new)
+        if missing := frozenset(wanted - found.keys()):
+            found |= await self._batch.ask(missing) or {}
         return found
 
-    async def _stored(self, words: list[str]) -> dict[str, int]:
-        rows = self._words.find({"_id": {"$in": words}}, {"n": 1})
-        found = {row["_id"]: row["n"] async for row in rows}
+    async def _learn(self, asked: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
+        """The numbers of words that this process does not know, for all who wait for some."""
+        words = set().union(*asked)
+        found = {word: self._known[word] for word in words if word in self._known}
+        if len(words) - len(found) > FEW:
+            # A cold start meets stored words; later an unknown one is most often new, and storing it tells.
+            found |= await self._stored([word for word in words if word not in found])
+        found |= await self._added([word for word in words if word not in found])
         if len(self._known) > CACHED:
             self._known.clear()
         self._known |= found
-        return found
+        return {each: {word: found[word] for word in each} for each in asked}
 
-    async def _add(self, words: list[str]) -> None:
-        counter = await self._counters.find_one_and_update(
-            {"_id": "word"}, {"$inc": {"n": len(words)}}, upsert=True, return_document=ReturnDocument.AFTER
-        )
-        first = counter["n"] - len(words) + 1
-        rows = [{"_id": word, "n": first + at, "grams": grams(word)} for at, word in enumerate(words)]
+    async def _stored(self, words: list[str]) -> dict[str, int]:
+        rows = await self._words.find({"_id": {"$in": words}}, {"n": 1}).to_list(None)
+        return {row["_id"]: row["n"] for row in rows}
+
+    async def _added(self, words: list[str]) -> dict[str, int]:
+        """Stores words; those that were there already keep the numbers that they have."""
+        if not words:
+            return {}
+        numbers = await self._ids.many("word", len(words))
+        made = dict(zip(words, numbers, strict=True))
+        rows = [{"_id": word, "n": number, "grams": grams(word)} for word, number in made.items()]
         try:
             await self._words.insert_many(rows, ordered=False)
         except BulkWriteError as error:
-            if any(one["code"] != 11000 for one in error.details["writeErrors"]):
+            failed = error.details["writeErrors"]
+            if any(one["code"] != DUPLICATE for one in failed):
                 raise
+            made |= await self._stored([one["op"]["_id"] for one in failed])
+        return made
 
     async def condition(self, search: str) -> list[dict[str, Any]]:
         """Conditions that hold for exactly the records that contain every piece of the search."""
