@@ -19,6 +19,7 @@ from schemas.site import Site
 from service.access import identify
 from service.errors import answer_problems
 from service.limits import limit_concurrency, limit_passwords, limit_rate
+from service.packing import pack_answers
 from service.store import Store
 
 HEADERS = {
@@ -26,7 +27,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     # Answers differ by caller and language; a cache must ask again, which an ETag makes cheap.
     "Cache-Control": "no-cache",
-    "Vary": "Authorization, X-Event-Password, Accept-Language, Origin",
+    "Vary": "Authorization, X-Event-Password, Accept-Language, Accept-Encoding, Origin",
 }
 SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
 
@@ -34,7 +35,8 @@ SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retr
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
     app = web.Application(
-        middlewares=[answer_problems, *guards(settings, store)], client_max_size=settings.max_body
+        middlewares=[answer_problems, pack_answers(), *guards(settings, store)],
+        client_max_size=settings.max_body,
     )
     table = route_table(store.site, store)
     for prefix in (store.site.namespace, *settings.aliases):

@@ -34,13 +34,13 @@ REMEMBERED = 4096
 
 
 class Change(NamedTuple):
-    """One write to one event. Without `old` and `new`, only the fields it touched are known; without those
-    either, it may have changed anything."""
+    """One write to one event. An update may tell no more than which fields it touched; what does not tell
+    even that may have changed anything."""
 
     at: Timestamp
+    touched: frozenset[str] | None = None
     old: Facts | None = None
     new: Facts | None = None
-    touched: frozenset[str] | None = None
 
     @property
     def is_known(self) -> bool:
@@ -110,7 +110,7 @@ class News:
         at, operation = said["clusterTime"], said["operationType"]
         if operation == "insert":
             new = said["fullDocument"]
-            return Change(at, None, {name: new.get(name) for name in FACTS})
+            return Change(at, new={name: new.get(name) for name in FACTS})
         if operation != "update":
             return Change(at)
         update = said["updateDescription"]
@@ -118,7 +118,7 @@ class News:
         names += [array["field"] for array in update.get("truncatedArrays", ())]
         touched = FACTS.intersection(name.partition(".")[0] for name in names)
         own = self._own.pop((said["documentKey"]["_id"], update["updatedFields"].get("version", 0)), None)
-        return Change(at, *own) if own else Change(at, touched=touched)
+        return Change(at, touched, *(own or ()))
 
     async def close(self) -> None:
         """Forgets all: what is asked for next begins anew."""

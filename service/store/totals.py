@@ -49,10 +49,12 @@ class Tally:
         return False
 
     def _takes(self, change: Change) -> bool:
+        orders = {name for name, _ in self.marks}
+        if change.touched is not None and not change.touched & (self._fields | orders):
+            return True
         if not change.is_known:
-            for name, sign in [key for key in self.marks if not change.touched or key[0] in change.touched]:
-                del self.marks[name, sign]
-            return change.touched is not None and not (self._fields & change.touched)
+            self.marks.clear()
+            return change.touched is not None and not change.touched & self._fields
         try:
             was, now = self._has(change.old), self._has(change.new)
         except Unknown:

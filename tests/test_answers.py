@@ -1,0 +1,125 @@
+"""Answers on the wire: packed for those who can unpack, and not sent again to those who have them."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import Any
+
+import orjson
+import pytest
+
+from handlers import shelf
+from service.packing import SMALLEST, accepted
+from tests.conftest import Api
+
+UNPACK = {"gzip": gzip.decompress, "deflate": zlib.decompress, "": bytes}
+
+
+@pytest.mark.parametrize(
+    ("header", "coding"),
+    [
+        ("", None),
+        ("gzip", "gzip"),
+        ("GZIP", "gzip"),
+        ("gzip, deflate, br, zstd", "gzip"),
+        ("deflate", "deflate"),
+        ("deflate, gzip;q=0.5", "deflate"),
+        ("gzip;q=0", None),
+        ("br", None),
+        ("*", "gzip"),
+        ("*;q=0", None),
+        ("identity", None),
+        ("identity, gzip;q=0.5", None),
+        ("gzip;q=nonsense", None),
+    ],
+)
+def test_the_coding_is_the_one_that_the_client_likes_best(header: str, coding: str | None) -> None:
+    assert accepted(header) == coding
+
+
+async def raw(api: Api, path: str, **headers: str) -> tuple[int, Any, bytes]:
+    """Status, headers and the bytes as they were sent."""
+    address = api.store.site.namespace + path
+    sent = {"Accept-Encoding": "identity"} | headers
+    async with api.client.session.get(
+        api.client.make_url(address), headers=sent, auto_decompress=False
+    ) as answer:
+        return answer.status, answer.headers, await answer.read()
+
+
+@pytest.mark.parametrize("path", ["/events", "/events/{id}", "/doc", "/venues"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_packed_answers_say_the_same(api: Api, path: str, coding: str) -> None:
+    event = await api.event(description="word " * 400, venue={"venue": "Hall"})
+    path = path.format(id=event["id"])
+    _, _, plain = await raw(api, path)
+    for _ in range(2):  # the second time from what is kept
+        status, headers, packed = await raw(api, path, **{"Accept-Encoding": coding})
+        assert status == 200
+        assert "Accept-Encoding" in headers["Vary"]
+        if len(plain) < SMALLEST:
+            assert (packed, headers.get("Content-Encoding")) == (plain, None)
+        else:
+            assert headers["Content-Encoding"] == coding
+            assert len(packed) < len(plain)
+            assert orjson.loads(UNPACK[coding](packed)) == orjson.loads(plain)
+
+
+async def test_a_packed_answer_of_an_older_version_is_never_sent(api: Api) -> None:
+    event = await api.event("Event 0", description="word " * 400)
+    for number in range(1, 5):
+        await api.patch(f"/events/{event['id']}", {"title": f"Event {number}"})
+        for path in ("/events", f"/events/{event['id']}"):
+            _, _, packed = await raw(api, path, **{"Accept-Encoding": "gzip"})
+            assert f"Event {number}".encode() in gzip.decompress(packed)
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+@pytest.mark.parametrize("path", ["/events", "/events/{id}", "/categories", "/events/by-slug/event"])
+async def test_who_has_the_answer_is_told_so(api: Api, path: str, coding: str) -> None:
+    event = await api.event(description="word " * 400, categories=["Music"])
+    path = path.format(id=event["id"])
+    packing = {"Accept-Encoding": coding or "identity"}
+    _, headers, _ = await raw(api, path, **packing)
+    tag = headers["ETag"]
+    for held in (tag, f'"other", {tag}', "*"):
+        status, headers, body = await raw(api, path, **packing, **{"If-None-Match": held})
+        assert (status, body, headers["ETag"].removeprefix("W/")) == (304, b"", tag.removeprefix("W/"))
+    assert (await raw(api, path, **packing, **{"If-None-Match": '"other"'}))[0] == 200
+    await api.patch(f"/events/{event['id']}", {"title": "Changed"})
+    await api.patch(f"/categories/{event['categories'][0]['id']}", {"description": "Changed"})
+    status, headers, _ = await raw(api, path, **packing, **{"If-None-Match": tag})
+    assert (status, headers["ETag"] == tag) == (200, False)
+
+
+async def test_304_renders_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = await api.event()
+    path = f"/events/{event['id']}"
+    _, headers, _ = await raw(api, path)
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("rendered")
+
+    monkeypatch.setattr(shelf, "shown_alone", refuse)
+    monkeypatch.setattr(shelf.Shelf, "single", refuse)
+    assert (await raw(api, path, **{"If-None-Match": headers["ETag"]}))[0] == 304
+
+
+async def test_the_tag_of_a_packed_answer_guards_a_write(api: Api) -> None:
+    event = await api.event(description="word " * 400)
+    path = f"/events/{event['id']}"
+    _, headers, _ = await raw(api, path, **{"Accept-Encoding": "gzip"})
+    tag = headers["ETag"]
+    assert tag.startswith('W/"')
+    assert (await api.patch(path, {"title": "A"}, headers={"If-Match": tag}))[0] == 200
+    assert (await api.patch(path, {"title": "B"}, headers={"If-Match": tag}))[0] == 412
+
+
+async def test_tags_differ_by_what_the_caller_sees(roles: dict[str, Api]) -> None:
+    event = await roles["editor"].event(password="s3cret", description="zebra")
+    tags = set()
+    for role in ("public", "editor"):
+        await roles[role].get(f"/events/{event['id']}", password="s3cret")
+        tags.add(roles[role].headers["ETag"])
+    assert len(tags) == 2

@@ -1,0 +1,159 @@
+"""What requests cost, in numbers that do not depend on the machine: commands, documents read, bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+from motor.motor_asyncio import AsyncIOMotorClient
+from pymongo.monitoring import (
+    CommandFailedEvent,
+    CommandListener,
+    CommandStartedEvent,
+    CommandSucceededEvent,
+)
+
+from config import Settings
+from schemas.site import Site
+from service.app import create_app
+from service.store import Store, client, open_store
+from tests.conftest import Api
+
+EVENTS = 60
+
+
+class Most(NamedTuple):
+    """What a list may cost at most when something was written since it was last asked for."""
+
+    commands: int
+    read: int
+    """Documents that the server reads: those it answers, and what it looks up on the way."""
+    bytes: int = 45_000
+
+
+LISTS = {
+    "": Most(5, 20),
+    "categories={category}": Most(7, 20),
+    "tags={tag}": Most(7, 20),
+    "venue={venue}": Most(6, 20),
+    "organizer={organizer}": Most(6, 20),
+    "start_date=2027-06-01&end_date=2027-06-30": Most(5, 20),
+    "featured=1": Most(5, 20),
+    "page=3": Most(5, 20),
+    # Searches and places are put in order after they are found.
+    "search=concert": Most(6, EVENTS + 20),
+    "geoloc_lat=50&geoloc_lng=8&geoloc_radius=100": Most(5, EVENTS + 20),
+}
+
+
+class Counter(CommandListener):
+    """Commands that a client has sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def started(self, event: CommandStartedEvent) -> None:
+        self.sent.append(event.command_name)
+
+    def succeeded(self, event: CommandSucceededEvent) -> None: ...
+
+    def failed(self, event: CommandFailedEvent) -> None: ...
+
+    def take(self) -> list[str]:
+        """Those since the last time."""
+        taken, self.sent = self.sent, []
+        return taken
+
+
+@pytest.fixture
+def commands() -> Counter:
+    return Counter()
+
+
+@pytest.fixture
+async def api(
+    aiohttp_client: Any, mongodb_uri: str, store: Store, commands: Counter, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Api]:
+    """An API whose commands to the database are counted."""
+    monkeypatch.setattr(client, "AsyncIOMotorClient", partial(AsyncIOMotorClient, event_listeners=[commands]))
+    async with open_store(mongodb_uri, store.database.name, Site()) as own:
+        yield Api(await aiohttp_client(create_app(Settings(), own)), own)
+
+
+async def documents_read(store: Store) -> int:
+    """Documents that the server has read so far; nothing else uses it during a test."""
+    status = await store.database.command("serverStatus")
+    return int(status["metrics"]["queryExecutor"]["scannedObjects"])
+
+
+@pytest.fixture
+async def links(api: Api) -> dict[str, int]:
+    """Events of a usual size, all with the same links."""
+    venue = await api.made("venues", venue="Hall", geo_lat=50, geo_lng=8, address="1 Main Street")
+    links = {
+        "venue": venue["id"],
+        "organizer": (await api.made("organizers", organizer="Club", email="club@example.org"))["id"],
+        "category": (await api.made("categories", name="Music"))["id"],
+        "tag": (await api.made("tags", name="loud"))["id"],
+    }
+    for number in range(EVENTS):
+        await api.event(
+            f"Concert {number}",
+            description="Some words that tell what will be played. " * 15,
+            venue=links["venue"],
+            organizer=links["organizer"],
+            categories=[links["category"]],
+            tags=[links["tag"]],
+            featured=True,
+        )
+    return links
+
+
+@pytest.mark.parametrize("query", LISTS)
+async def test_lists(api: Api, store: Store, links: dict[str, int], commands: Counter, query: str) -> None:
+    most, path = LISTS[query], "/events?" + query.format(**links)
+    status, page = await api.get(path)
+    assert (status, page["total"], len(page["events"])) == (200, EVENTS, 12)
+    commands.take()
+    for _ in range(5):
+        await api.get(path)
+    assert commands.take() == ["hello"] * 5
+    await api.patch(f"/events/{page['events'][0]['id']}", {"website": "https://example.org/"})
+    commands.take()
+    before = await documents_read(store)
+    assert (await api.get(path))[1]["total"] == EVENTS
+    assert len(sent := commands.take()) <= most.commands, sent
+    assert await documents_read(store) - before <= most.read
+    assert len(api.text) <= most.bytes
+
+
+async def test_items(api: Api, links: dict[str, int], commands: Counter) -> None:
+    ids = await api.ids("events")
+    for path in (f"/events/{ids[0]}", "/events/by-slug/concert-7", f"/tags/{links['tag']}"):
+        await api.get(path)
+        commands.take()
+        await api.get(path)
+        assert commands.take() == ["find"]
+
+
+async def test_requests_at_the_same_time_share_their_commands(api: Api, commands: Counter) -> None:
+    events = [await api.event(f"Event {number}") for number in range(20)]
+    paths = [f"/events/{event['id']}" for event in events] + ["/events"] * 20
+    for path in paths:
+        await api.get(path)
+    commands.take()
+    await asyncio.gather(*(api.get(path) for path in paths))
+    assert len(sent := commands.take()) <= len(paths) / 4, sent
+
+
+async def test_creations(api: Api, links: dict[str, int], commands: Counter) -> None:
+    await api.event("Lecture", description="Known words", venue=links["venue"])
+    known = {"venue": links["venue"], "categories": [links["category"]]}
+    # A new word and the event; with links also what they are, whether they changed, their counters, the note.
+    for number, fields, most in ((1, {}, 2), (2, known, 9)):
+        commands.take()
+        await api.event(f"Lecture {number}", description="Known words", **fields)
+        assert len(sent := commands.take()) <= most, sent

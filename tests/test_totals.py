@@ -1,0 +1,231 @@
+"""Totals that are carried along: exact after every write, by whichever process, in every list."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from schemas import EVENT
+from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
+from schemas.kind import load
+from service.store import Store, totals
+from service.store.lists import asking
+from service.store.matching import Unknown, fields_of, matches
+from service.store.news import FACTS
+from tests.conftest import Api
+
+CALLERS = (PUBLIC, EVERYBODY, Caller(7, Role.AUTHOR), Caller(role=Role.EDITOR, unlocks=True))
+
+
+def lists(links: dict[str, Any]) -> list[dict[str, Any]]:
+    """Queries of every filter that lists of events have."""
+    return [
+        {},
+        {"venue": str(links["venue"])},
+        {"organizer": str(links["organizer"])},
+        {"categories": str(links["category"])},
+        {"tags": str(links["tag"])},
+        {"featured": "1"},
+        {"featured": "0"},
+        {"ticketed": "1"},
+        {"start_date": "2027-03-01", "end_date": "2027-09-01"},
+        {"start_date": "2027-03-01 12:00", "end_date": "2027-09-01 12:00", "strict_dates": "1"},
+        {"starts_after": "2027-06-01"},
+        {"starts_before": "2027-06-01"},
+        {"ends_after": "2027-06-01"},
+        {"ends_before": "2027-06-01"},
+        {"geoloc": "1"},
+        {"geoloc": "0"},
+        {"geoloc_lat": "50", "geoloc_lng": "8", "geoloc_radius": "50"},
+        {"search": "zebra"},
+        {"search": '"zebra stripes"'},
+        {"search": "ebr", "categories": str(links["category"])},
+        {"venue": str(links["venue"]), "featured": "1", "starts_after": "2027-02-01"},
+    ]
+
+
+async def linked(api: Api) -> dict[str, int]:
+    venue = await api.made("venues", venue="Hall", geo_lat=50, geo_lng=8)
+    organizer = await api.made("organizers", organizer="Club")
+    category = await api.made("categories", name="Music")
+    tag = await api.made("tags", name="loud")
+    return {
+        "venue": venue["id"],
+        "organizer": organizer["id"],
+        "category": category["id"],
+        "tag": tag["id"],
+    }
+
+
+def anything(chance: random.Random, links: dict[str, Any]) -> dict[str, Any]:
+    """Fields of an event, each of which some list looks at."""
+    start = f"2027-{chance.randint(1, 12):02}-{chance.randint(1, 28):02} 12:00"
+    return {
+        "title": chance.choice(["Zebra stripes", "zebra", "Lion", "Stripes of a zebra"]),
+        "start_date": start,
+        "end_date": start,
+        "status": chance.choice(["publish", "publish", "publish", "draft"]),
+        "featured": chance.random() < 0.3,
+        "ticketed": chance.random() < 0.3,
+        "hide_from_listings": chance.random() < 0.1,
+        "venue": [links["venue"]] if chance.random() < 0.5 else [],
+        "organizer": [links["organizer"]] if chance.random() < 0.5 else [],
+        "categories": [links["category"]] if chance.random() < 0.5 else [],
+        "tags": [links["tag"]] if chance.random() < 0.5 else [],
+    }
+
+
+async def counted(store: Store, query: dict[str, Any], caller: Caller) -> int:
+    asked = await asking(EVENT)(store, EVENT, load(EVENT.query, query, store.site), caller)
+    return int(await store.database["events"].count_documents(asked.filter))
+
+
+async def wrong_totals(api: Api, links: dict[str, int]) -> list[Any]:
+    wrong = []
+    for query in lists(links):
+        status, page = await api.get("/events", **query)
+        assert status == 200, page
+        right = await counted(api.store, query, EVERYBODY)
+        if page["total"] != right:
+            wrong.append((query, page["total"], right))
+    return wrong
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_totals_follow_every_write_of_either_process(pair: tuple[Api, Api], seed: int) -> None:
+    chance = random.Random(seed)
+    links = await linked(pair[0])
+    made: list[int] = []
+    for _ in range(25):
+        writer = chance.choice(pair)
+        done = chance.random()
+        if done < 0.5 or not made:
+            made.append((await writer.made("events", **anything(chance, links)))["id"])
+        elif done < 0.85:
+            fields = anything(chance, links)
+            some = {name: fields[name] for name in chance.sample(sorted(fields), 2) if "_date" not in name}
+            assert (await writer.patch(f"/events/{chance.choice(made)}", some))[0] == 200
+        elif done < 0.95:
+            gone = made.pop(chance.randrange(len(made)))
+            assert (await writer.delete(f"/events/{gone}"))[0] == 200
+        else:
+            change = {
+                "status": chance.choice(["draft", "publish"]),
+                "geo_lat": chance.choice([50, 70]),
+                "geo_lng": 8,
+            }
+            assert (await writer.patch(f"/venues/{links['venue']}", change))[0] == 200
+        for reader in pair:
+            assert await wrong_totals(reader, links) == []
+
+
+async def test_an_own_change_is_told_without_counting_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = await linked(api)
+    event = await api.event("Lion", venue=links["venue"])
+    assert (await api.get("/events", venue=str(links["venue"])))[1]["total"] == 1
+
+    async def refuse(*_: Any) -> None:
+        raise AssertionError("counted again")
+
+    monkeypatch.setattr(totals.Totals, "_count", refuse)
+    other = await api.event("Lioness", venue=links["venue"])
+    assert (await api.get("/events", venue=str(links["venue"])))[1]["total"] == 2
+    await api.patch(f"/events/{other['id']}", {"start_date": "2019-01-01"})
+    assert (await api.get("/events", venue=str(links["venue"])))[1]["total"] == 1
+    await api.delete(f"/events/{event['id']}")
+    assert (await api.get("/events", venue=str(links["venue"])))[1]["total"] == 0
+
+
+async def test_a_stream_that_fell_behind_or_broke_is_begun_anew(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api.store.news, "_heard", type(api.store.news._heard)(maxlen=3))
+    await api.event("First")
+    assert (await api.get("/events"))[1]["total"] == 1
+    for number in range(8):
+        await api.event(f"Event {number}")
+    assert (await api.get("/events"))[1]["total"] == 9
+    await api.store.news.close()
+    await api.event("Last")
+    assert (await api.get("/events"))[1]["total"] == 10
+
+
+async def test_many_ask_while_many_write(pair: tuple[Api, Api]) -> None:
+    links = await linked(pair[0])
+
+    async def write(api: Api, number: int) -> None:
+        for at in range(12):
+            event = await api.event(f"Event {number} {at}", categories=[links["category"]])
+            seen = (await api.get("/events", categories=str(links["category"]), per_page="50"))[1]
+            assert event["id"] in [one["id"] for one in seen["events"]] or seen["total"] > 50
+            if at % 3 == 0:
+                await api.patch(f"/events/{event['id']}", {"categories": []})
+
+    await asyncio.gather(*(write(api, number) for number in range(6) for api in pair))
+    for api in pair:
+        assert await wrong_totals(api, links) == []
+
+
+async def test_deep_pages_are_the_same_however_they_are_reached(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.store.lists.FAR", 6)
+    monkeypatch.setattr("service.store.lists.STRETCH", 5)
+    chance = random.Random(5)
+
+    async def make(number: int) -> int:
+        day = f"2027-06-{chance.randint(1, 28):02}"
+        return int((await api.event(f"Event {number % 7}", start_date=day, end_date=day))["id"])
+
+    made = [await make(number) for number in range(60)]
+    for orderby in ("start_date", "title", "id", "modified"):
+        for order in ("asc", "desc"):
+            query = {"orderby": orderby, "order": order}
+            for _ in range(4):
+                whole = await api.ids("events", per_page="50", **query)
+                whole += await api.ids("events", per_page="50", page="2", **query)
+                for page in (11, 2, 7, 12, 9):
+                    found = await api.ids("events", per_page="5", page=str(page), **query)
+                    assert found == whole[page * 5 - 5 : page * 5], (query, page)
+                made.append(await make(chance.randrange(1000)))
+                await api.delete(f"/events/{made.pop(chance.randrange(len(made)))}")
+                moved = {"start_date": "2027-06-15", "end_date": "2027-06-15"}
+                await api.patch(f"/events/{chance.choice(made)}", moved)
+
+
+async def test_conditions_mean_to_us_what_they_mean_to_the_database(api: Api) -> None:
+    chance, links = random.Random(3), await linked(api)
+    for _ in range(40):
+        await api.made("events", **anything(chance, links))
+    events = api.store.database["events"]
+    known = 0
+    for caller in CALLERS:
+        for query in lists(links):
+            values = load(EVENT.query, query, api.store.site)
+            asked = await asking(EVENT)(api.store, EVENT, values, caller)
+            assert fields_of(asked.conditions) <= FACTS | {"text"}
+            right = {row["_id"] async for row in events.find(asked.filter, {"_id": 1})}
+            async for event in events.find():
+                try:
+                    assert matches(asked.conditions, event | {"text": None}) is (event["_id"] in right), query
+                    known += 1
+                except Unknown:
+                    assert query.keys() & {"search", "geoloc_lat"}, query
+    assert known > 2000
+
+
+async def test_time_goes_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that is kept is not given any more when the day is over."""
+    now = api.store.site.now()
+    await api.event("Today", start_date=str(now.date()), end_date=str(now.date()))
+    assert (await api.get("/events"))[1]["total"] == 1
+    assert (await api.get("/events", starts_after="now -1 day"))[1]["total"] == 1
+    monkeypatch.setattr(type(api.store.site), "now", lambda _: now + timedelta(days=2))
+    assert (await api.get("/events"))[1]["total"] == 0
+    assert (await api.get("/events", starts_after="now -1 day"))[1]["total"] == 0
