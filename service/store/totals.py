@@ -18,6 +18,7 @@ from service.store.matching import Facts, Unknown, fields_of, matches
 from service.store.news import Change, News
 
 GONE = -1
+TRIES = 3
 KEPT = 500
 """Lists whose totals a process carries along."""
 
@@ -81,16 +82,20 @@ class Totals:
     async def of(self, conditions: list[Condition]) -> Tally:
         """The tally of a list, exact at the time of asking."""
         key = bson.encode({"": conditions})
-        while True:
+        for _ in range(TRIES):
             tally = self._tallies.get(key) or await self._counted(key, conditions)
             await self._news.catch_up()
             if tally.hears(self._news):
-                self._tallies[key] = tally
-                self._tallies.move_to_end(key)
-                if len(self._tallies) > KEPT:
-                    self._tallies.popitem(last=False)
-                return tally
+                self._keep(key, tally)
+                break
             self._tallies.pop(key, None)
+        return tally  # after as many counts as that, other processes write faster than we can count
+
+    def _keep(self, key: bytes, tally: Tally) -> None:
+        self._tallies[key] = tally
+        self._tallies.move_to_end(key)
+        if len(self._tallies) > KEPT:
+            self._tallies.popitem(last=False)
 
     async def _counted(self, key: bytes, conditions: list[Condition]) -> Tally:
         """Counts; whoever asks meanwhile waits for the same count."""
