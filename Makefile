@@ -3,15 +3,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 KALENDS := $(BIN)/python -m service
+BENCH := .venv-bench/bin
+BENCH_STAMP := .venv-bench/.installed
+# The Python that serves Kalends in a benchmark; the peers have one of their own.
+BENCH_KALENDS ?= $(BIN)/python
+EVENTS ?= 20000
+ROUNDS ?= 3
+READERS ?= open
 # What tells the time must tell it in any time zone of the machine.
 TIMED := tests/test_dates.py tests/test_zones.py tests/test_events.py tests/test_oracles.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format catalogues lock audit clean
+.PHONY: help install run test check format catalogues lock audit bench bench-compare bench-lock clean
 
 help: ## print this help
 	@echo "Kalends, a calendar-events service"
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## make .venv/ with the locked dependencies
 
@@ -49,5 +56,20 @@ lock: install ## renew the locked dependencies
 audit: install ## look for known vulnerabilities in the locked dependencies
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements-dev.txt
 
-clean: ## remove .venv/ and caches; data is kept
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+bench: $(if $(filter $(BIN)/python,$(BENCH_KALENDS)),install) $(BENCH_STAMP) ## measure Kalends beside limits and peers (EVENTS, SECONDS, ROUNDS, ONLY, READERS)
+	@$(BENCH)/python -m benchmarks --python $(BENCH_KALENDS) --events $(EVENTS) --seconds $(or $(SECONDS),3) --rounds $(ROUNDS) --only "$(ONLY)" --readers $(READERS)
+
+bench-compare: $(BENCH_STAMP) ## what is left of the speed at 1,000,000 events
+	@$(BENCH)/python -m benchmarks --compare benchmarks/results/20000.json benchmarks/results/1000000.json
+
+bench-lock: install ## renew the locked dependencies of the benchmarks
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file benchmarks/requirements.txt benchmarks/requirements.in
+
+$(BENCH_STAMP): benchmarks/requirements.txt
+	@echo "Setting up .venv-bench/ (once; about a minute)"
+	@$(PYTHON) -m venv .venv-bench
+	@$(BENCH)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r benchmarks/requirements.txt
+	@touch $(BENCH_STAMP)
+
+clean: ## remove .venv/, .venv-bench/ and caches; data is kept
+	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

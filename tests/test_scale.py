@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.data import insert_events
+from benchmarks.words import vocabulary
 from schemas import EVENT
 from schemas.caller import PUBLIC
 from schemas.site import Site
 from service.store import Store, open_store
-from tests.scale import insert_events, vocabulary
 from tests.test_indexes import explained, plans, stages, work
 
 EVENTS = 100_000

@@ -1,0 +1,1 @@
+"""Kalends beside its limits and its peers, measured in one run."""

@@ -1,0 +1,69 @@
+"""What a client may ask of an events service, in no service's own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, time
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A page of twelve events that lie within whole days, by start; `usual` is the default range."""
+
+    since: date
+    until: date
+    usual: bool = True
+    category: int | None = None
+    venue: int | None = None
+    word: str | None = None
+    place: tuple[float, float, float] | None = None
+    """Latitude, longitude, kilometres."""
+    page: int = 1
+
+    @property
+    def bounds(self) -> tuple[datetime, datetime]:
+        return datetime.combine(self.since, time(0, 0)), datetime.combine(self.until, time(23, 59, 59))
+
+
+@dataclass(frozen=True)
+class Item:
+    """One event by id."""
+
+    id: int
+
+
+@dataclass(frozen=True)
+class BySlug:
+    """One event by slug."""
+
+    id: int
+    slug: str
+
+
+@dataclass(frozen=True)
+class Create:
+    """A new event, linked to records that are there."""
+
+    title: str
+    description: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
+class Update:
+    """A new title of an event."""
+
+    id: int
+    title: str
+
+
+@dataclass(frozen=True)
+class RenameVenue:
+    """A new name of a venue, which all its events must show."""
+
+    id: int
+    name: str
+
+
+Ask = Listing | Item | BySlug | Create | Update | RenameVenue

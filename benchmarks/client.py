@@ -1,0 +1,141 @@
+"""The load generator: a process of its own that keeps connections busy with prepared requests.
+
+Reads a job as JSON from stdin, and writes what it measured as JSON to stdout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Iterator
+from functools import partial
+from itertools import cycle
+from time import perf_counter
+from typing import Any
+
+import uvloop
+
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+CLOSES = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
+PATIENCE = 600.0
+"""Seconds that answers under way are waited for at the end, so that they do not weigh on the next system."""
+
+
+class Load:
+    """What is sent and what came back."""
+
+    def __init__(self, port: int, requests: list[bytes], seconds: float) -> None:
+        self.port = port
+        self.requests: Iterator[bytes] = cycle(requests)
+        self.latencies: list[float] = []
+        self.size = 0
+        self.errors: list[str] = []
+        self.begun = perf_counter()
+        self.until = self.begun + seconds
+
+    def ended(self) -> bool:
+        return perf_counter() >= self.until or len(self.errors) > 10
+
+    def measured(self) -> dict[str, Any]:
+        took = sorted(self.latencies)
+        number = len(took)
+        return {
+            "requests": number,
+            "rate": number / (perf_counter() - self.begun),
+            "p50": took[number // 2] * 1000 if took else None,
+            "p99": took[min(number - 1, number * 99 // 100)] * 1000 if took else None,
+            "size": self.size / number if number else 0,
+            "errors": self.errors,
+        }
+
+
+class Connection(asyncio.Protocol):
+    """One connection: the next request goes out when the last answer is complete."""
+
+    def __init__(self, load: Load, done: asyncio.Future[None]) -> None:
+        self.load = load
+        self.done = done
+        self.head = b""
+        self.missing = -1
+        self.closes = False
+        self.sent = perf_counter()
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        self.send()
+
+    def send(self) -> None:
+        if self.load.ended():
+            self.finish()
+            return
+        self.head, self.missing = b"", -1
+        self.sent = perf_counter()
+        self.transport.write(next(self.load.requests))
+
+    def data_received(self, data: bytes) -> None:
+        if self.missing < 0:
+            self.head += data
+            at = self.head.find(b"\r\n\r\n")
+            if at < 0:
+                return
+            length = LENGTH.search(self.head, 0, at + 2)
+            self.check(length)
+            if self.done.done():
+                return
+            assert length
+            size = int(length[1])
+            self.load.size += size
+            self.missing = size - (len(self.head) - at - 4)
+            self.closes = bool(CLOSES.search(self.head, 0, at + 2))
+        else:
+            self.missing -= len(data)
+        if self.missing <= 0:
+            self.load.latencies.append(perf_counter() - self.sent)
+            if not self.closes:
+                self.send()
+
+    def check(self, length: re.Match[bytes] | None) -> None:
+        if self.head[9:10] != b"2" or not length or length[1] == b"0":
+            self.load.errors.append(self.head[:300].decode("latin-1"))
+            self.finish()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.done.done():
+            return
+        if self.missing == 0 and self.closes:
+            self.done.set_result(None)
+        else:
+            self.load.errors.append(f"connection lost: {error}")
+            self.finish()
+
+    def finish(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+        self.transport.close()
+
+
+async def keep_busy(load: Load) -> None:
+    """One connection after the other: some servers close after each answer."""
+    loop = asyncio.get_running_loop()
+    while not load.ended():
+        done: asyncio.Future[None] = loop.create_future()
+        try:
+            await loop.create_connection(partial(Connection, load, done), "127.0.0.1", load.port)
+            await asyncio.wait_for(done, PATIENCE)
+        except OSError as error:  # a timeout is one, too
+            load.errors.append(f"{type(error).__name__}: {error}")
+
+
+async def measure(job: dict[str, Any]) -> dict[str, Any]:
+    requests = [text.encode("latin-1") for text in job["requests"]]
+    load = Load(job["port"], requests, job["seconds"])
+    async with asyncio.TaskGroup() as group:
+        for _ in range(job["connections"]):
+            group.create_task(keep_busy(load))
+    return load.measured()
+
+
+if __name__ == "__main__":
+    print(json.dumps(uvloop.run(measure(json.load(sys.stdin)))))

@@ -1,0 +1,106 @@
+"""The shared database: an embedded mongod with the events, loaded once, for as long as stdin is open.
+
+Runs with the project's own dependencies. Says lines of JSON: how far loading is, then where everything is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pymongo
+
+from benchmarks.data import BY_FIELD, insert_events
+from benchmarks.words import vocabulary
+from schemas.caller import Role
+from schemas.site import Site
+from service.embedded import embedded_mongod
+from service.store import Store, open_store
+from service.store.indexes import PATIENCE
+
+NAME = "kalends"
+TOKEN = "benchmark"
+MADE = "bench_made"
+OURS = ("aiohttp", "motor", "pymongo", "orjson")
+RANK = 2000
+"""Rank of the word that is searched for: about one event in two hundred has it."""
+
+
+def say(**line: Any) -> None:
+    print(json.dumps(line), flush=True)
+
+
+async def load_once(store: Store, number: int) -> None:
+    """Loads the events, unless an earlier run did; half a load is begun afresh."""
+    made = store.database[MADE]
+    if await made.find_one({"_id": number}):
+        return
+    await store.client.drop_database(NAME)
+    await store.start()
+    first = await insert_events(store, number, progress=lambda done: say(loaded=done))
+    counts = [
+        {"_id": f"{field}:{row['_id']}", "events": row["events"]}
+        for field, kind in BY_FIELD.items()
+        async for row in store.database[kind.plural].find({}, {"events": 1})
+    ]
+    await made.insert_many([*counts, {"_id": number, "first": first, "facts": await facts(store, first)}])
+
+
+async def facts(store: Store, first: int) -> dict[str, Any]:
+    """What workloads ask for."""
+
+    async def id_of(plural: str, title: str, name: str) -> int:
+        found = await store.database[plural].find_one({title: name}, {"_id": 1})
+        assert found
+        return int(found["_id"])
+
+    words = vocabulary(20_000, random.Random(7))
+    return {
+        "first": first,
+        "word": next(word for word in words[RANK:] if len(word) >= 10),
+        "words": words[:2000],
+        "category": await id_of("categories", "name", "category 3"),
+        "tag": await id_of("tags", "name", "tag 3"),
+        "organizer": await id_of("organizers", "organizer", "organizer 3"),
+        "venue": await id_of("venues", "venue", "venue 100"),
+        "popular": await id_of("venues", "venue", "venue 199"),
+    }
+
+
+async def tidy(store: Store, number: int) -> dict[str, Any]:
+    """Takes away what write workloads have made, and puts the counters back. Answers the facts."""
+    made = store.database[MADE]
+    loaded = await made.find_one({"_id": number})
+    assert loaded
+    with pymongo.timeout(PATIENCE):  # thousands of events leave two dozen indexes
+        await store.database["events"].delete_many({"_id": {"$gte": loaded["first"] + number}})
+    async for row in made.find({"events": {"$exists": True}}):
+        field, _, id = row["_id"].partition(":")
+        kept = {"$set": {"events": row["events"]}}
+        await store.database[BY_FIELD[field].plural].update_one({"_id": int(id)}, kept)
+    await store.database["tokens"].delete_many({"name": TOKEN})
+    for name in await store.database.list_collection_names(filter={"name": {"$regex": "^bench_"}}):
+        if name != MADE:
+            await store.database.drop_collection(name)
+    facts: dict[str, Any] = loaded["facts"]
+    return facts
+
+
+async def main(directory: Path, number: int) -> None:
+    async with embedded_mongod(directory) as uri, open_store(uri, NAME, Site()) as store:
+        await load_once(store, number)
+        known = await tidy(store, number)
+        token = await store.tokens.create(TOKEN, Role.ADMIN)
+        versions = {name: version(name) for name in OURS}
+        say(uri=uri, database=NAME, facts=known | {"token": token, "versions": versions})
+        await asyncio.to_thread(sys.stdin.read)
+        await tidy(store, number)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,124 @@
+"""The words of Eve, and of a service as FastAPI and Beanie make one."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from benchmarks.asks import Ask, BySlug, Create, Item, Listing, RenameVenue, Update
+from benchmarks.dialects import http
+from benchmarks.facts import EARTH_KM, PER_PAGE, Answer, Facts
+
+OWN = ("_id", "date_utc", "modified_utc")
+"""What Eve sets itself."""
+
+
+def rfc1123(moment: datetime) -> str:
+    return moment.strftime("%a, %d %b %Y %H:%M:%S GMT")
+
+
+def new_event(facts: Facts, ask: Create) -> dict[str, Any]:
+    """A whole event, as it is stored: the peers have no links to resolve."""
+    times = {"start": ask.start, "end": ask.end, "start_utc": ask.start, "end_utc": ask.end}
+    slug = ask.title.replace(" ", "-")
+    return facts.sample | times | {"title": ask.title, "description": ask.description, "slug": slug}
+
+
+def written(value: Any, time: Any) -> Any:
+    """A value with its times as text."""
+    if isinstance(value, dict):
+        return {key: written(one, time) for key, one in value.items()}
+    if isinstance(value, list):
+        return [written(one, time) for one in value]
+    return time(value) if isinstance(value, datetime) else value
+
+
+class Eve:
+    """Speaks to Eve."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def request(self, ask: Ask) -> bytes | None:
+        match ask:
+            case Listing():
+                query = {"where": json.dumps(where(ask, self._facts.public)), "sort": "start_utc,_id"}
+                return http(
+                    "GET", "/events?" + urlencode(query | {"max_results": PER_PAGE, "page": ask.page})
+                )
+            case Item():
+                return http("GET", f"/events/{ask.id}")
+            case BySlug():
+                return http("GET", f"/events/{ask.slug}")
+            case Create():
+                event = {
+                    name: value for name, value in new_event(self._facts, ask).items() if name not in OWN
+                }
+                return http("POST", "/bench_eve_new", written(event, rfc1123))
+            case Update():
+                return http("PATCH", f"/bench_eve_changed/{ask.id}", {"title": ask.title})
+            case RenameVenue():
+                return None
+
+    def page(self, body: bytes) -> Answer:
+        said = json.loads(body)
+        return Answer(len(body), tuple(event["_id"] for event in said["_items"]), said["_meta"].get("total"))
+
+
+def where(ask: Listing, public: bool) -> dict[str, Any]:
+    """The filter in words of MongoDB, which Eve takes as they are."""
+    since, until = map(rfc1123, ask.bounds)
+    within = {"$gte": since, "$lte": until}
+    status: Any = "publish" if public else {"$ne": "trash"}
+    found: dict[str, Any] = {"hide_from_listings": False, "status": status}
+    found |= {"start_utc": within, "end_utc": within}
+    if ask.category is not None:
+        found["categories._id"] = ask.category
+    if ask.venue is not None:
+        found["venue._id"] = ask.venue
+    if ask.word is not None:
+        found["text"] = {"$regex": ask.word}
+    if ask.place:
+        lat, lng, km = ask.place
+        found["venue.point"] = {"$geoWithin": {"$centerSphere": [[lng, lat], km / EARTH_KM]}}
+    return found
+
+
+class Beanie:
+    """Speaks to the service in benchmarks/peers/beanie_app.py."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def request(self, ask: Ask) -> bytes | None:
+        match ask:
+            case Listing():
+                return http("GET", "/events?" + urlencode(parameters(ask, self._facts.public)))
+            case Item():
+                return http("GET", f"/events/{ask.id}")
+            case BySlug():
+                return http("GET", f"/events/{ask.slug}")
+            case Create():
+                return http("POST", "/new", written(new_event(self._facts, ask), datetime.isoformat))
+            case Update():
+                return http("PATCH", f"/changed/{ask.id}", {"title": ask.title})
+            case RenameVenue():
+                return None
+
+    def page(self, body: bytes) -> Answer:
+        said = json.loads(body)
+        return Answer(len(body), tuple(event["_id"] for event in said["events"]), said["total"])
+
+
+def parameters(ask: Listing, public: bool) -> dict[str, Any]:
+    since, until = (moment.isoformat() for moment in ask.bounds)
+    found: dict[str, Any] = {"since": since, "until": until, "page": ask.page}
+    if public:
+        found["status"] = "publish"
+    if ask.place:
+        lat, lng, km = ask.place
+        found |= {"lat": lat, "lng": lng, "angle": km / EARTH_KM}
+    named = {"category": ask.category, "venue": ask.venue, "word": ask.word}
+    return found | {name: value for name, value in named.items() if value is not None}

@@ -1,0 +1,1 @@
+"""What no service on this machine can be faster than."""

@@ -1,0 +1,28 @@
+"""Limit A: bare aiohttp that answers constant bytes. `/<n>` answers n of them, to whatever it is asked."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+
+from aiohttp import web
+
+
+@cache
+def constant(size: int) -> bytes:
+    return b"x" * size
+
+
+async def answer(request: web.Request) -> web.Response:
+    await request.read()
+    return web.Response(body=constant(int(request.match_info["size"])), content_type="application/json")
+
+
+def main(port: int) -> None:
+    app = web.Application()
+    app.router.add_route("*", "/{size}", answer)
+    web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What others build such a service with."""

@@ -1,0 +1,137 @@
+"""Peer: FastAPI and Beanie over the same collection; started by uvicorn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+from beanie import Document, init_beanie
+from beanie.operators import Set
+from fastapi import FastAPI, HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+from pymongo import AsyncMongoClient
+
+from benchmarks.peers.models import EventBody
+
+TOTALS = os.environ.get("BENCH_TOTALS") != "0"
+
+
+class Event(EventBody, Document):
+    """An event, with the number that it has."""
+
+    id: int
+
+    class Settings:
+        name = "events"
+
+
+class NewEvent(EventBody, Document):
+    """An event that this service makes."""
+
+    class Settings:
+        name = "bench_beanie_new"
+
+
+class ChangedEvent(EventBody, Document):
+    """An event that this service changes."""
+
+    id: int
+
+    class Settings:
+        name = "bench_beanie_changed"
+
+
+class EventView(EventBody):
+    """What is read and shown of an event."""
+
+    model_config = ConfigDict(populate_by_name=True)
+    id: int = Field(alias="_id")
+
+
+class Page(BaseModel):
+    """A page of the list."""
+
+    events: list[EventView]
+    total: int | None
+
+
+class Renaming(BaseModel):
+    """A change of a title."""
+
+    title: str
+
+
+@asynccontextmanager
+async def database(app: FastAPI) -> AsyncIterator[None]:
+    client: Any = AsyncMongoClient(os.environ["BENCH_URI"], w="majority")
+    models = [Event, NewEvent, ChangedEvent]
+    await init_beanie(database=client[os.environ["BENCH_DATABASE"]], document_models=models)
+    yield
+    await client.close()
+
+
+app = FastAPI(lifespan=database)
+
+
+@app.get("/events")
+async def index(
+    since: datetime,
+    until: datetime,
+    status: str | None = None,
+    category: int | None = None,
+    venue: int | None = None,
+    word: str | None = None,
+    lat: float | None = None,
+    lng: float | None = None,
+    angle: float | None = None,
+    page: int = 1,
+) -> Page:
+    conditions: dict[str, Any] = {
+        "hide_from_listings": False,
+        "status": status or {"$ne": "trash"},
+        "start_utc": {"$gte": since, "$lte": until},
+        "end_utc": {"$gte": since, "$lte": until},
+    }
+    if category is not None:
+        conditions["categories._id"] = category
+    if venue is not None:
+        conditions["venue._id"] = venue
+    if word is not None:
+        conditions["text"] = {"$regex": word}
+    if angle is not None:
+        conditions["venue.point"] = {"$geoWithin": {"$centerSphere": [[lng, lat], angle]}}
+    found = Event.find(conditions)
+    total = await found.count() if TOTALS else None
+    rows = found.sort("+start_utc", "+_id").skip((page - 1) * 12).limit(12).project(EventView)
+    return Page(events=await rows.to_list(), total=total)
+
+
+@app.get("/events/{id:int}")
+async def item(id: int) -> EventView:
+    return known(await Event.find_one(Event.id == id).project(EventView))
+
+
+@app.get("/events/{slug}")
+async def item_by_slug(slug: str) -> EventView:
+    return known(await Event.find_one(Event.slug == slug).project(EventView))
+
+
+@app.post("/new", status_code=201)
+async def create(event: NewEvent) -> NewEvent:
+    return await event.insert()
+
+
+@app.patch("/changed/{id}")
+async def update(id: int, change: Renaming) -> ChangedEvent:
+    event = known(await ChangedEvent.get(id))
+    await event.update(Set({ChangedEvent.title: change.title}))
+    return event
+
+
+def known(found: Any) -> Any:
+    if found is None:
+        raise HTTPException(404)
+    return found

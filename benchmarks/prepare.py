@@ -1,0 +1,81 @@
+"""What must be known and made before measuring, and that all systems answer the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from benchmarks.asks import Ask, Item, Listing
+from benchmarks.facts import Facts
+from benchmarks.systems import Running
+from benchmarks.workloads import Workload
+
+PRIVATE = ("tok", "text", "sort", "owes", "password")
+WRITERS = ("eve", "beanie")
+
+
+def look_at_data(database: Any, facts: Facts) -> None:
+    hidden = dict.fromkeys(PRIVATE, 0) | {"_id": 0}
+    query = {"venue._id": facts.venue, "categories._id": facts.category, "status": "publish"}
+    facts.sample = database["events"].find_one(query, hidden)
+    facts.stored = int(database.command("collStats", "events")["avgObjSize"])
+
+
+def look_at_answers(kalends: Running, loads: Iterable[Workload], facts: Facts, *, lists: bool) -> None:
+    """How large each answer of Kalends is, and what a list shows. Lists come first: other questions write."""
+    asked = [ask for load in loads for ask in distinct(load.asks) if isinstance(ask, Listing) is lists]
+    for ask in asked:
+        request = kalends.dialect.request(ask)
+        assert request
+        body = kalends.answer(request)
+        if isinstance(ask, Listing):
+            facts.listed[ask] = kalends.dialect.page(body)
+        else:
+            facts.sizes[type(ask)] = len(body)
+
+
+def distinct(asks: list[Ask]) -> list[Ask]:
+    """Every list once, and one of each other kind of question."""
+    found: dict[Any, Ask] = {}
+    for ask in asks:
+        found.setdefault(ask if isinstance(ask, Listing) else type(ask), ask)
+    return list(found.values())
+
+
+def agree(systems: Iterable[Running], facts: Facts) -> None:
+    """Every system shows the same events in the same order, and the same total where it says one."""
+    for ask, wanted in facts.listed.items():
+        for one in systems:
+            request = one.dialect.request(ask)
+            found = one.dialect.page(one.answer(request)) if request else wanted
+            if found.ids and (found.ids != wanted.ids or found.total not in (wanted.total, None)):
+                raise RuntimeError(
+                    f"{one.system.title} and Kalends differ: {found} is not {wanted}, of {ask}"
+                )
+
+
+def make_collections(database: Any, ids: list[int], facts: Facts) -> None:
+    """Collections that others than Kalends write to, and the ready bytes."""
+    shown = {id: answer.size // len(answer.ids) for answer in facts.listed.values() for id in answer.ids}
+    fill(database["bench_motor_listed"], shown)
+    fill(database["bench_motor_item"], dict.fromkeys(ids, facts.sizes.get(Item, 1)))
+    chosen = [{"$match": {"_id": {"$in": ids}}}, {"$unset": list(PRIVATE)}]
+    for name in (*WRITERS, "motor"):
+        database["events"].aggregate([*chosen, {"$out": f"bench_{name}_changed"}])
+    for name in WRITERS:
+        copy_indexes(database, f"bench_{name}_changed")
+        copy_indexes(database, f"bench_{name}_new")
+
+
+def fill(collection: Any, sizes: dict[int, int]) -> None:
+    collection.drop()
+    if sizes:
+        collection.insert_many([{"_id": id, "body": bytes(size)} for id, size in sizes.items()])
+
+
+def copy_indexes(database: Any, name: str) -> None:
+    """The indexes of events on public fields. Slugs need not be unique: the peers do not make them so."""
+    for index, about in database["events"].index_information().items():
+        fields = [field for field, _ in about["key"]]
+        if index != "_id_" and not any(field.split(".")[0] in PRIVATE for field in fields):
+            database[name].create_index(about["key"], name=index)

@@ -1,0 +1,166 @@
+"""The systems: how each is started, asked, weighed and stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+from benchmarks.dialects import Dialect
+from benchmarks.dialects.kalends import Kalends
+from benchmarks.dialects.limits import Constant, MotorBytes
+from benchmarks.dialects.peers import Beanie, Eve
+from benchmarks.facts import Facts
+
+ROOT = Path(__file__).parent.parent
+START_SECONDS, ANSWER_SECONDS = 120.0, 600.0
+OURS, THEIRS = "{python}", sys.executable
+EVE = [
+    THEIRS,
+    "-m",
+    "gunicorn",
+    "--workers=1",
+    "--no-control-socket",
+    "--threads=4",
+    "--log-level=warning",
+    "--bind=127.0.0.1:{port}",
+    "benchmarks.peers.eve_app:app",
+]
+BEANIE = [THEIRS, "-m", "uvicorn", "--port={port}", "--log-level=warning", "--no-access-log"]
+BEANIE += ["benchmarks.peers.beanie_app:app"]
+NO_TOTALS = {"BENCH_TOTALS": "0"}
+
+
+@dataclass(frozen=True)
+class System:
+    """What is measured, always one process; `lists_only` differs from another system in lists alone."""
+
+    key: str
+    title: str
+    command: tuple[str, ...]
+    speak: Callable[[Facts], Dialect]
+    variables: tuple[tuple[str, str], ...] = ()
+    lists_only: bool = False
+
+
+def system(
+    key: str, title: str, command: list[str], speak: Callable[[Facts], Dialect], **more: str
+) -> System:
+    return System(key, title, tuple(command), speak, tuple(more.items()), more.get("BENCH_TOTALS") == "0")
+
+
+SERVE = [OURS, "-m", "service", "serve"]
+SYSTEMS = [
+    system("kalends", "Kalends", SERVE, Kalends),
+    system(
+        "constant", "Constant bytes (aiohttp)", [OURS, "-m", "benchmarks.limits.constant", "{port}"], Constant
+    ),
+    system(
+        "motor",
+        "Ready bytes by id (aiohttp, Motor)",
+        [OURS, "-m", "benchmarks.limits.motor_bytes", "{port}"],
+        MotorBytes,
+    ),
+    system("eve", "Eve", EVE, Eve),
+    system("eve_fast", "Eve, totals off", EVE, Eve, **NO_TOTALS),
+    system("beanie", "FastAPI + Beanie", BEANIE, Beanie),
+    system("beanie_fast", "FastAPI + Beanie, totals off", BEANIE, Beanie, **NO_TOTALS),
+]
+TWO = system("kalends2", "Kalends, two processes", SERVE, Kalends, KALENDS_WORKERS="2")
+
+
+class Running:
+    """A system that runs."""
+
+    def __init__(self, system: System, process: subprocess.Popen[bytes], port: int, facts: Facts) -> None:
+        self.system = system
+        self.port = port
+        self.dialect = system.speak(facts)
+        self._process = process
+
+    def answer(self, request: bytes) -> bytes:
+        """The body of one answer; an error where it is none of success."""
+        head, _, body = request.partition(b"\r\n\r\n")
+        first, *rest = head.decode().split("\r\n")
+        method, path, _ = first.split(" ")
+        headers = dict(line.split(": ", 1) for line in rest)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
+        connection.request(method, path, body or None, headers)
+        answer = connection.getresponse()
+        said = answer.read()
+        connection.close()
+        if not 200 <= answer.status < 300:
+            raise RuntimeError(
+                f"{self.system.title} answers {answer.status} to {method} {path}: {said[:500]!r}"
+            )
+        return said
+
+    def wait(self) -> None:
+        """Until it answers anything at all but that it is not ready."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with suppress(OSError, HTTPException):
+                connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
+                connection.request("GET", "/health/ready")
+                if connection.getresponse().status != 503:
+                    return
+            time.sleep(0.1)
+        raise RuntimeError(f"{self.system.title} did not start")
+
+    def ended(self) -> str | None:
+        """How it ended, if it did."""
+        status = self._process.poll()
+        return None if status is None else f"{self.system.title} has ended with status {status}"
+
+    def peak(self) -> int:
+        """Bytes of memory that it and its children have held at most, each by itself."""
+        pids, found = [self._process.pid], 0
+        for pid in pids:
+            with suppress(OSError):
+                pids += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+                lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+                found += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+        return found
+
+    def stop(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+@contextmanager
+def running(system: System, python: str, uri: str, database: str, facts: Facts) -> Iterator[Running]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    command = [part.format(python=python, port=port) for part in system.command]
+    environment = os.environ | {
+        "KALENDS_MONGODB_URI": uri,
+        "KALENDS_DATABASE": database,
+        "KALENDS_PORT": str(port),
+        "KALENDS_AUTH": "token" if facts.public else "open",
+        "BENCH_URI": uri,
+        "BENCH_DATABASE": database,
+        "BENCH_STORED": str(facts.stored),
+        **dict(system.variables),
+    }
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        found = Running(system, process, port, facts)
+        found.wait()
+        yield found
+    finally:
+        Running(system, process, port, facts).stop()

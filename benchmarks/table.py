@@ -1,0 +1,68 @@
+"""The tables on the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.targets import LISTS, SAME, ratio
+
+HEAD = ("req/s", "p50 ms", "p99 ms", "bytes", "cmd/req", "MB", "of constant", "Kalends is")
+WIDTHS = (9, 9, 9, 9, 8, 6, 12, 11)
+
+
+def shown(number: float | None, digits: int = 3) -> str:
+    """So many significant digits, and none after the point of a large number."""
+    if number is None:
+        return ""
+    if 0 < number < 0.1:
+        return f"{number:.3f}"
+    whole = len(str(int(number)))
+    return f"{number:,.{0 if number >= 100 else max(0, digits - whole)}f}"
+
+
+def times(number: float | None) -> str:
+    return f"{shown(number)}×" if number is not None else ""
+
+
+def line(title: str, cells: list[str]) -> str:
+    aligned = (f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
+    return f"  {title:<36}" + "".join(aligned)
+
+
+def workload_table(load: dict[str, Any], titles: dict[str, str]) -> str:
+    systems = load["systems"]
+    constant = systems.get("constant", {}).get("rate")
+    lines = [f"\n{load['title']}", line("", list(HEAD))]
+    for key, one in systems.items():
+        numbers = [one["rate"], one["p50"], one["p99"], one["size"], one["commands"], one["memory"] / 1e6]
+        share = times(one["rate"] / constant) if constant and key != "constant" else ""
+        lead = times(ratio(systems, key)) if key != "kalends" else ""
+        lines.append(line(titles[key], [*map(shown, numbers), share, lead]))
+        lines += [f"    ERROR {error!r}" for error in one["errors"][:3]]
+    lines += [f"  {note}" for note in load["notes"]]
+    return "\n".join(lines)
+
+
+def target_table(targets: list[dict[str, Any]], loads: dict[str, Any], titles: dict[str, str]) -> str:
+    lines = ["\nTargets: Kalends' requests per second over the other's"]
+    for one in targets:
+        mark = "PASS" if one["passed"] else "below"
+        title, against = loads[one["workload"]]["title"], titles[one["against"]]
+        lines.append(f"  {mark:<6} {title:<26} {against:<36} {times(one['ratio']):>9}  (≥ {one['least']:g}×)")
+    reached = sum(one["passed"] for one in targets)
+    return "\n".join([*lines, f"  {reached} of {len(targets)} reached"])
+
+
+def comparison_table(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """What is left of the speed of lists at the larger number of events."""
+    small, large = sorted((one, other), key=lambda result: int(result["events"]))
+    lines = [
+        f"Kalends at {large['events']:,} events over Kalends at {small['events']:,}: requests per second"
+    ]
+    for name in LISTS:
+        if name in small["workloads"] and name in large["workloads"]:
+            few, many = (result["workloads"][name]["systems"]["kalends"]["rate"] for result in (small, large))
+            mark = "PASS" if many / few >= SAME else "below"
+            title = small["workloads"][name]["title"]
+            lines.append(f"  {mark:<6} {title:<26} {shown(many):>8} / {shown(few):>8} = {times(many / few)}")
+    return "\n".join([*lines, f"  (target: ≥ {SAME}×)"])

@@ -1,0 +1,45 @@
+"""What Kalends is meant to reach."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+LISTS = ("list", "category", "venue", "window")
+PEERS = ("eve", "beanie")
+SAME = 0.7
+"""What is left of a list's speed when there are fifty times as many events."""
+
+
+class Target(NamedTuple):
+    """On this workload, Kalends serves at least so many times the requests of that system."""
+
+    workload: str
+    against: str
+    least: float
+
+
+TARGETS = [
+    *(Target(load, peer, 20) for load in LISTS for peer in PEERS),
+    *(Target(load, f"{peer}_fast", 10) for load in LISTS for peer in PEERS),
+    *(Target(load, "constant", 0.25) for load in LISTS),
+    *(Target("item", peer, 2.5) for peer in PEERS),
+    Target("item", "constant", 0.3),
+    Target("create", "motor", 0.4),
+]
+
+
+def ratio(measured: dict[str, Any], against: str) -> float | None:
+    """How many times the requests of another system Kalends serves."""
+    ours, other = measured.get("kalends"), measured.get(against)
+    return ours["rate"] / other["rate"] if ours and other and other["rate"] else None
+
+
+def judged(workloads: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every target whose workload was measured, with the ratio and whether it is reached."""
+    found = []
+    for target in TARGETS:
+        if target.workload in workloads:
+            reached = ratio(workloads[target.workload]["systems"], target.against)
+            if reached is not None:
+                found.append({**target._asdict(), "ratio": reached, "passed": reached >= target.least})
+    return found
