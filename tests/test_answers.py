@@ -101,8 +101,8 @@ async def test_304_renders_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: Any) -> None:
         raise AssertionError("rendered")
 
-    monkeypatch.setattr(shelf, "shown_alone", refuse)
-    monkeypatch.setattr(shelf.Shelf, "single", refuse)
+    for name in ("latest", "render"):
+        monkeypatch.setattr(shelf.Shelf, name, refuse)
     assert (await raw(api, path, **{"If-None-Match": headers["ETag"]}))[0] == 304
 
 

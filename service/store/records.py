@@ -64,6 +64,7 @@ class Records:
         self.news = News(database)
         self.totals = Totals(database, self.news)
         self._glances = Lookup(database, GLANCE)
+        self._wholes = Lookup(database, PRIVATE)
         self.slugs = Slugs(database)
         self._inserts = Inserts(database)
         self._links = Links(database, site, self._prepare)
@@ -86,7 +87,14 @@ class Records:
 
     async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
         """What a record is, for a caller who may read it; not what it says."""
-        record = await self._glances.one(kind.plural, ref)
+        return await self._readable(kind, await self._glances.one(kind.plural, ref), caller, password)
+
+    async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
+        return await self._readable(kind, await self._wholes.one(kind.plural, ref), caller, password)
+
+    async def _readable(
+        self, kind: Kind, record: Document | None, caller: Caller, password: str | None
+    ) -> Document:
         if record is None:
             raise NotFound(kind=kind.name)
         if record.get("status") == "trash":
