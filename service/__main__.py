@@ -16,7 +16,7 @@ from config.logs import configure
 from schemas.caller import Role
 from service.demo import fill
 from service.embedded import EmbeddedError
-from service.serve import opened, serve
+from service.serve import WorkersEnded, opened, serve
 
 EPILOG = "Every setting can also be given as a variable, such as KALENDS_PORT=9000; flags win."
 WHERE_DATA_IS = ("mongodb_uri", "database", "data_dir", "log_level")
@@ -98,7 +98,7 @@ def main() -> None:
         asyncio.run(work(arguments, settings))
     except SettingError as error:
         sys.exit(failed(str(error), 2))
-    except EmbeddedError as error:
+    except (EmbeddedError, WorkersEnded) as error:
         sys.exit(failed(str(error), 1))
     except PyMongoError as error:
         sys.exit(failed(f"MongoDB cannot be used: {str(error).partition(', Timeout:')[0]}", 1))

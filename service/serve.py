@@ -7,25 +7,34 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from aiohttp import web
 
 from config import SettingError, Settings
+from config.settings import PREFIX
 from service.app import create_app
 from service.demo import fill
 from service.embedded import embedded_mongod, running_uri
+from service.ending import Ending, Haste, Traffic
 from service.guard import guarded
 from service.site import site_of
 from service.store import Store, open_store, sweeping
+from service.store.client import connect
 
 KEEPALIVE = 20
 READING_MS = 30_000
 """Milliseconds that an answer may wait for a client that does not read it."""
-GRACE = 2.0
-"""Seconds that requests under way get when the service is told to stop."""
+BACKLOG = 1024
+GIVING_UP = 0.5
+"""Seconds that a request gets to notice that it is given up."""
+
+
+class WorkersEnded(Exception):
+    """The workers have ended by themselves."""
 
 
 @asynccontextmanager
@@ -53,7 +62,7 @@ def listening(settings: Settings) -> socket.socket:
     """The socket, taken before anything else starts, so that a busy port is told at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        taken = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
+        taken = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise SettingError(
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}"
@@ -69,27 +78,58 @@ async def serve(settings: Settings, *, demo: bool = False) -> None:
     site_of(settings)
     with listening(settings) as taken:
         settings = replace(settings, port=taken.getsockname()[1])
-        stop = asyncio.Event()
-        for name in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        ending = Ending()
+        heed_signals(ending)
         async with database_uri(settings, shared=False) as uri:
             settings = replace(settings, mongodb_uri=uri)
             if demo:
                 async with opened(settings) as store:
                     await fill(store)
             run = one_process if settings.workers == 1 else several_processes
-            await run(settings, taken, stop)
+            await run(settings, taken, ending)
 
 
-async def one_process(settings: Settings, taken: socket.socket, stop: asyncio.Event) -> None:
+def heed_signals(ending: Ending) -> None:
+    """One signal stops; a second Ctrl-C is of somebody who does not want to wait."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, ending.ask, Haste.STOP)
+    loop.add_signal_handler(
+        signal.SIGINT, lambda: ending.ask(Haste.NOW if ending.is_asked(Haste.STOP) else Haste.STOP)
+    )
+    heed_hang_up(ending, lambda: None)
+
+
+def heed_hang_up(ending: Ending, renew: Callable[[], None]) -> None:
+    """SIGHUP renews what can be renewed, unless it says that the service has lost its terminal."""
+    had_terminal = os.isatty(0)
+
+    def hang_up() -> None:
+        if had_terminal and not os.isatty(0):
+            ending.ask(Haste.STOP)
+        else:
+            renew()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+
+
+async def one_process(settings: Settings, taken: socket.socket, ending: Ending) -> None:
+    await answer(settings, taken, ending, lambda: announce(settings))
+
+
+async def answer(settings: Settings, taken: socket.socket, ending: Ending, ready: Callable[[], None]) -> None:
+    """Answers on the socket with an application and a store of its own, until told to end."""
     async with AsyncExitStack() as stack:
-        app = await ready_app(settings, stack)
-        runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEPALIVE, shutdown_timeout=GRACE)
+        app = await ending.unless_asked(ready_app(settings, stack))
+        if app is None:
+            return
+        traffic = Traffic(app)
+        runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        await web.SockSite(runner, taken).start()
-        announce(settings)
-        await stop.wait()
+        await accept(runner, taken)
+        ready()
+        await ending.wait(Haste.RETIRE)
+        await traffic.end(runner, taken, ending)
 
 
 async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Application:
@@ -100,23 +140,48 @@ async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Applicatio
     return create_app(settings, store)
 
 
-async def several_processes(settings: Settings, taken: socket.socket, stop: asyncio.Event) -> None:
+async def accept(runner: web.AppRunner, taken: socket.socket) -> None:
+    # To the event loop a backlog is also how many connections it takes at a time, and one that takes all that
+    # wait leaves none to the other workers.
+    await web.SockSite(runner, taken, backlog=1).start()
+    taken.listen(BACKLOG)
+
+
+async def several_processes(settings: Settings, taken: socket.socket, ending: Ending) -> None:
     """Gunicorn keeps the workers: it replaces dead ones, and renews all of them on SIGHUP."""
-    command = [sys.executable, "-m", "service.workers", str(taken.fileno())]
-    environment = os.environ | settings.variables()
-    manager = await asyncio.create_subprocess_exec(
-        *guarded(*command), env=environment, pass_fds=[taken.fileno()], start_new_session=True
+    connect(settings.mongodb_uri).close()  # a wrong address is told here, in one line
+    # Ignored by the manager too, which inherits that, until it can heed it.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    manager = await start_manager(settings, taken)
+    # Connections are refused as soon as the workers have closed it.
+    taken.close()
+    heed_hang_up(ending, lambda: tell(manager, signal.SIGHUP))
+    passing_on = asyncio.create_task(pass_on(ending, manager))
+    status = await manager.wait()
+    passing_on.cancel()
+    if status and not ending.is_asked(Haste.STOP):
+        raise WorkersEnded(f"the workers ended with status {status}")
+
+
+async def start_manager(settings: Settings, taken: socket.socket) -> Process:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return await asyncio.create_subprocess_exec(
+        *guarded(sys.executable, "-m", "service.workers", str(taken.fileno())),
+        env=kept | settings.variables(),
+        pass_fds=[taken.fileno()],
+        start_new_session=True,
     )
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, manager.send_signal, signal.SIGHUP)
-    ended = asyncio.create_task(manager.wait())
-    stopped = asyncio.create_task(stop.wait())
-    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not ended.done():
-        manager.terminate()
-        await ended
-    elif manager.returncode:
-        raise SettingError(f"the workers ended with status {manager.returncode}")
+
+
+async def pass_on(ending: Ending, manager: Process) -> None:
+    for haste, number in ((Haste.STOP, signal.SIGTERM), (Haste.NOW, signal.SIGINT)):
+        await ending.wait(haste)
+        tell(manager, number)
+
+
+def tell(manager: Process, number: signal.Signals) -> None:
+    if manager.returncode is None:
+        manager.send_signal(number)
 
 
 def announce(settings: Settings) -> None:

@@ -2,17 +2,91 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
-from contextlib import AsyncExitStack
+from mmap import mmap
 from typing import Any
 
-from aiohttp import web
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
+from gunicorn.workers import base
 
 from config import Settings, read_settings
 from config.logs import configure
-from service.serve import GRACE, KEEPALIVE, announce, ready_app
+from service.ending import GRACE, Ending, Haste
+from service.serve import announce, answer
+
+ASKS = {signal.SIGTERM: Haste.RETIRE, signal.SIGINT: Haste.STOP, signal.SIGQUIT: Haste.NOW}
+"""What the manager's signals mean to a worker."""
+BEAT = 1.0
+LONGEST_END = int(GRACE) + 5
+"""Seconds after which a worker that should have ended is killed."""
+
+
+class Worker(base.Worker):  # type: ignore[misc]
+    """Serves as a single process would, and shows the manager that it lives."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._answers = mmap(-1, 1)  # made before the fork, so that the manager sees it too
+
+    @property
+    def answers(self) -> bool:
+        return self._answers[0] == 1
+
+    def init_signals(self) -> None:
+        for number in self.SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
+    def run(self) -> None:
+        self.booted = False  # gunicorn says so too early: until it answers, an end is a failure to start
+        asyncio.run(self._serve(self.wsgi))
+
+    async def _serve(self, settings: Settings) -> None:
+        configure(settings.log_level)
+        ending = Ending()
+        for number, haste in ASKS.items():
+            asyncio.get_running_loop().add_signal_handler(number, ending.ask, haste)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKS)
+        beating = asyncio.create_task(self._beat(ending))
+        await answer(settings, self.sockets[0].sock, ending, self._begin)
+        beating.cancel()
+        signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)  # there is nothing left to ask for
+
+    def _begin(self) -> None:
+        self.booted = True
+        self._answers[0] = 1
+
+    async def _beat(self, ending: Ending) -> None:
+        while True:
+            self.notify()
+            if os.getppid() != self.ppid:
+                ending.ask(Haste.STOP)
+            await asyncio.sleep(BEAT)
+
+
+class Manager(Arbiter):  # type: ignore[misc]
+    """Gunicorn's manager, made to lose no signal and no connection."""
+
+    def spawn_worker(self) -> Any:
+        # A signal that came before the worker is able to heed it would be lost: it waits.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)
+        pid = super().spawn_worker()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return pid
+
+    def manage_workers(self) -> None:
+        """Old workers retire when the new ones answer."""
+        newest = sorted(self.WORKERS.values(), key=lambda worker: -worker.age)[: self.num_workers]
+        if len(self.WORKERS) <= self.num_workers or all(worker.answers for worker in newest):
+            super().manage_workers()
+
+    def stop(self, graceful: bool = True) -> None:
+        self.kill_workers(signal.SIGINT)
+        self.cfg.set("graceful_timeout", LONGEST_END)
+        super().stop(graceful)
 
 
 class Workers(BaseApplication):  # type: ignore[misc]
@@ -27,9 +101,10 @@ class Workers(BaseApplication):  # type: ignore[misc]
         chosen: dict[str, Any] = {
             "bind": f"fd://{self._descriptor}",
             "workers": self._settings.workers,
-            "worker_class": "aiohttp.GunicornWebWorker",
-            "keepalive": KEEPALIVE,
-            "graceful_timeout": int(GRACE),
+            "worker_class": Worker,
+            # A manager that waits for the workers it has renewed hears no signal meanwhile.
+            "graceful_timeout": 0,
+            "control_socket_disable": True,
             "loglevel": "warning",
             "proc_name": "kalends",
             "when_ready": lambda _: announce(self._settings),
@@ -37,19 +112,11 @@ class Workers(BaseApplication):  # type: ignore[misc]
         for name, value in chosen.items():
             self.cfg.set(name, value)
 
-    def load(self) -> Any:
-        async def application() -> web.Application:
-            configure(self._settings.log_level)
-            stack = AsyncExitStack()
-            app = await ready_app(self._settings, stack)
+    def load(self) -> Settings:
+        return self._settings
 
-            async def close(_: web.Application) -> None:
-                await stack.aclose()
-
-            app.on_cleanup.append(close)
-            return app
-
-        return application
+    def run(self) -> None:
+        Manager(self).run()
 
 
 if __name__ == "__main__":

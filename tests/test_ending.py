@@ -1,0 +1,111 @@
+"""The end of a process that serves: requests under way are finished, and quiet connections delay nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from config import Settings
+from service import ending as ending_module
+from service.ending import Ending, Haste
+from service.serve import answer, listening
+from service.store import Store
+from tests.checker import DEADLINE
+from tests.wire import Wire, connected, is_refused
+
+TAG = {"name": "Jazz"}
+LIVE = "/health/live"
+TAGS = "/calendar/events/v1/tags"
+
+
+@dataclass
+class Served:
+    """A server in this process that would wait for ever for a request under way."""
+
+    port: int
+    ending: Ending
+    task: asyncio.Task[None]
+
+    async def ends(self) -> None:
+        async with asyncio.timeout(DEADLINE):
+            await self.task
+
+
+@pytest.fixture
+async def served(store: Store, mongodb_uri: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    monkeypatch.setattr(ending_module, "GRACE", 3600.0)
+    settings = replace(Settings(), port=0, mongodb_uri=mongodb_uri, database=store.database.name)
+    ending, ready = Ending(), asyncio.Event()
+    with listening(settings) as taken:
+        port = taken.getsockname()[1]
+        task = asyncio.create_task(answer(settings, taken, ending, ready.set))
+        await ready.wait()
+        yield Served(port, ending, task)
+        ending.ask(Haste.NOW)
+        await task
+
+
+@pytest.fixture
+async def wire(served: Served) -> AsyncIterator[Wire]:
+    async with connected(served.port) as wire:
+        yield wire
+
+
+@pytest.mark.parametrize("haste", [Haste.RETIRE, Haste.STOP])
+async def test_a_request_under_way_is_finished(served: Served, wire: Wire, haste: Haste) -> None:
+    body = await wire.begin(TAGS, TAG)
+    await wire.send(body[:5])
+    served.ending.ask(haste)
+    while not await is_refused(served.port):
+        await asyncio.sleep(0.01)
+    # Long enough for quiet connections to be looked at several times.
+    await asyncio.sleep(5 * ending_module.PAUSE)
+    await wire.send(body[5:])
+    made = await wire.answer()
+    assert (made.status, made.is_last) == (201, True)
+    await wire.ends()
+    await served.ends()
+
+
+async def test_a_request_under_way_can_be_given_up(served: Served, wire: Wire) -> None:
+    body = await wire.begin(TAGS, TAG)
+    await wire.send(body[:5])
+    served.ending.ask(Haste.STOP)
+    served.ending.ask(Haste.NOW)
+    await wire.ends()
+    await served.ends()
+
+
+async def test_a_quiet_connection_does_not_delay_a_stop(served: Served, wire: Wire) -> None:
+    assert not (await wire.get(LIVE)).is_last
+    async with connected(served.port) as silent:
+        served.ending.ask(Haste.STOP)
+        await served.ends()
+        await wire.ends()
+        await silent.ends()
+
+
+async def test_a_quiet_connection_has_another_answer_when_others_take_over(
+    served: Served, wire: Wire
+) -> None:
+    assert not (await wire.get(LIVE)).is_last
+    async with connected(served.port) as silent:
+        served.ending.ask(Haste.RETIRE)
+        while not await is_refused(served.port):
+            await asyncio.sleep(0.01)
+        for one in (wire, silent):
+            last = await one.get(LIVE)
+            assert (last.status, last.is_last) == (200, True)
+            await one.ends()
+    await served.ends()
+
+
+async def test_who_retires_can_still_be_told_to_stop(served: Served, wire: Wire) -> None:
+    await wire.get(LIVE)
+    served.ending.ask(Haste.RETIRE)
+    served.ending.ask(Haste.STOP)
+    await wire.ends()
+    await served.ends()
