@@ -63,13 +63,14 @@ async def body_values(request: web.Request) -> dict[str, Any]:
         return {}
     sent = request.headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
     if sent == "application/json":
-        return _json(body)
+        return json_values(body)
     if sent == "application/x-www-form-urlencoded":
         return _form(body)
     raise UnsupportedType
 
 
-def _json(body: bytes) -> dict[str, Any]:
+def json_values(body: bytes) -> dict[str, Any]:
+    """The fields of a JSON object."""
     try:
         values = orjson.loads(body)
     except orjson.JSONDecodeError as error:

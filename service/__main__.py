@@ -13,14 +13,18 @@ from pymongo.errors import PyMongoError
 
 from config import FIELDS, SettingError, Settings, read_settings
 from config.logs import configure
+from schemas import EVENT, KINDS
 from schemas.caller import Role
 from service.demo import fill
 from service.embedded import EmbeddedError
+from service.importing import import_file
 from service.serve import WorkersEnded, opened, serve
 
 EPILOG = "Every setting can also be given as a variable, such as KALENDS_PORT=9000; flags win."
 WHERE_DATA_IS = ("mongodb_uri", "database", "data_dir", "log_level")
 """Settings of the commands that do not serve."""
+SITE = ("timezone", "currency_symbol", "currency_code", "currency_position", "max_body")
+"""Settings that decide what is made of a record that comes in."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,6 +35,20 @@ def parser() -> argparse.ArgumentParser:
     )
     serving.add_argument("--demo", action="store_true", help="fill an empty database with a season of events")
     _command(commands, "demo", "fill an empty database with a season of events")
+    importing = _command(
+        commands,
+        "import",
+        "import records from a file with one JSON object on each line",
+        (*WHERE_DATA_IS, *SITE),
+    )
+    importing.add_argument("file", metavar="FILE", help="the file; - for the standard input")
+    plurals = [kind.plural for kind in KINDS]
+    importing.add_argument(
+        "--kind", choices=plurals, default=EVENT.plural, help="what the lines are (default events)"
+    )
+    importing.add_argument(
+        "--author", type=int, default=0, metavar="ID", help="author of records that name none (default 0)"
+    )
     token = commands.add_parser("token", help="make, list and revoke access tokens")
     actions = token.add_subparsers(dest="action", required=True, metavar="ACTION")
     create = _command(actions, "create", "make a token; it is printed once, as the last line")
@@ -80,11 +98,14 @@ async def fill_demo(settings: Settings) -> None:
         print(f"{made} events made." if made else "There are events already; nothing was changed.")
 
 
-def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, Any, None]:
+def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, Any, int | None]:
+    """What the command does; it answers its exit status, or nothing for success."""
     if arguments.command == "serve":
         return serve(settings, demo=arguments.demo)
     if arguments.command == "demo":
         return fill_demo(settings)
+    if arguments.command == "import":
+        return import_file(settings, arguments.file, arguments.kind, arguments.author)
     if arguments.action == "create":
         return make_token(settings, arguments.role, arguments.name)
     return list_tokens(settings) if arguments.action == "list" else revoke_token(settings, arguments.id)
@@ -95,9 +116,11 @@ def main() -> None:
     try:
         settings = read_settings(os.environ, {name: getattr(arguments, name, None) for name in FIELDS})
         configure(settings.log_level)
-        asyncio.run(work(arguments, settings))
+        sys.exit(asyncio.run(work(arguments, settings)))
     except SettingError as error:
         sys.exit(failed(str(error), 2))
+    except KeyboardInterrupt:
+        sys.exit(failed("stopped", 130))
     except (EmbeddedError, WorkersEnded) as error:
         sys.exit(failed(str(error), 1))
     except PyMongoError as error:

@@ -35,7 +35,10 @@ POST = ("author", "status", "date_utc", "modified_utc")
 def copy_of(kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
     """What an event keeps of a record: enough to show it."""
     kept = ("_id", "version", "slug", *kind.copied, *(POST if kind.is_post else ()))
-    return {name: record.get(name) for name in kept}
+    copy = {name: record.get(name) for name in kept}
+    if copy.get("point", ...) is None:
+        del copy["point"]  # an index of places takes none at all, but not null beside another venue's
+    return copy
 
 
 def is_copied(kind: Kind, name: str) -> bool:

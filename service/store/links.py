@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import bson
@@ -20,7 +20,7 @@ from service.store.copies import copy_of
 from service.store.lookups import Lookup
 
 New = tuple[Kind, dict[str, Any]]
-Known = Mapping[tuple[str, int], dict[str, Any]]
+Known = dict[tuple[str, int], dict[str, Any]]
 LARGEST = 8_000_000
 """Bytes of copies that an event may carry; a document of MongoDB ends at 16 MiB."""
 
@@ -47,7 +47,7 @@ class Links:
         copies: dict[str, Any] = {}
         new: list[New] = []
         wrong: dict[str, str] = {}
-        known = await self._known(data, caller)
+        known = await self._by_id(linked_ids(data), caller)
         for field, kind in LINKED.items():
             if field in data:
                 found, made, problem = await self._field(kind, data[field] or [], known, caller)
@@ -83,23 +83,31 @@ class Links:
             records.setdefault(record["_id"], record)
         return list(records.values()), new, None
 
-    async def _known(self, data: Mapping[str, Any], caller: Caller) -> Known:
+    async def _by_id(self, asked: Sequence[tuple[str, int]], caller: Caller) -> Known:
         """Records by id; one that the caller may not see is as unknown as one that is not there."""
-        links = [(kind.plural, link) for field, kind in LINKED.items() for link in data.get(field) or ()]
-        asked = [link for link in links if isinstance(link[1], int)]
         found = await asyncio.gather(*(self._records.one(*link) for link in asked))
         return {link: row for link, row in zip(asked, found, strict=True) if row and caller.sees(row)}
 
     async def _found(self, kind: Kind, link: Any) -> dict[str, Any] | None:
         if isinstance(link, str):
             return await find_term(self._database, kind, link)
-        # The data of a published record of the same name means that record.
-        given = {name: value for name, value in link.items() if value is not None}
-        settled = kind.settle(given, None, self._site)
-        wanted = {name: settled[name] for name in given if name in settled} | {"status": "publish"}
-        if given.get("status", "publish") != "publish":
-            return None
-        return await self._database[kind.plural].find_one(wanted, sort=[("_id", 1)])
+        wanted = described(kind, link, self._site)
+        return wanted and await self._database[kind.plural].find_one(wanted, sort=[("_id", 1)])
+
+
+def linked_ids(data: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """(plural of a kind, id) of what an event's data links to by id."""
+    links = [(kind.plural, link) for field, kind in LINKED.items() for link in data.get(field) or ()]
+    return [link for link in links if isinstance(link[1], int)]
+
+
+def described(kind: Kind, link: Mapping[str, Any], site: Site) -> dict[str, Any] | None:
+    """What the record has that the data means: a published one of the same name. None: there can be none."""
+    given = {name: value for name, value in link.items() if value is not None}
+    if given.get("status", "publish") != "publish":
+        return None
+    settled = kind.settle(given, None, site)
+    return {name: settled[name] for name in given if name in settled} | {"status": "publish"}
 
 
 async def find_term(database: Database, kind: Kind, text: str) -> dict[str, Any] | None:

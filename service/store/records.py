@@ -127,20 +127,23 @@ class Records:
         hopeful: bool = False,
     ) -> Document:
         """The document of a new record: settled, named, numbered; not stored yet."""
+        record = await self._settle_new(kind, data, caller)
+        wished = wished_slug(kind, data)
+        record["slug"] = wished if hopeful else await self.slugs.free(kind.plural, wished, taken=taken)
+        record |= await self.words.searchable(kind, record)
+        return {"_id": await self.ids.next(kind.ids), **record}
+
+    async def _settle_new(self, kind: Kind, data: Document, caller: Caller) -> Document:
+        """What a new record says by itself, before it is told apart from others."""
         record = kind.settle(self._allowed(kind, data, caller, None), None, self.site)
         if kind.is_post:
             record.setdefault("author", caller.id)
         else:
             record |= await tree.settle_new(self.database, kind, record)
-        now = self.site.now()
-        wished = slug_of(data.get("slug") or "", "") or slug_of(record[kind.title], kind.name)
-        record |= unused(kind) | {"version": 1, "modified_utc": now}
-        record["slug"] = wished if hopeful else await self.slugs.free(kind.plural, wished, taken=taken)
         if kind is EVENT:
             record.pop("new_password", None)
             record["locked"] = is_locked(record)
-        record |= await self.words.searchable(kind, record)
-        return {"_id": await self.ids.next(kind.ids), **record}
+        return record | unused(kind) | {"version": 1, "modified_utc": self.site.now()}
 
     async def _insert(self, kind: Kind, record: Document, data: Document, caller: Caller) -> Document:
         if kind is not EVENT:
@@ -206,3 +209,8 @@ class Records:
         found = await self.database["events"].find_one({"_id": parent}, {"author": 1, "status": 1})
         if found is None or not caller.sees(found) or (stored and parent == stored["_id"]):
             raise InvalidFields({"post_parent": Text("There is no such other event.")})
+
+
+def wished_slug(kind: Kind, data: Mapping[str, Any]) -> str:
+    """The slug that a new record asks for, or the one that its name makes."""
+    return slug_of(data.get("slug") or "", "") or slug_of(data[kind.title], kind.name)

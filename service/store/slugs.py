@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from schemas.slugs import numbered
@@ -46,3 +48,29 @@ class Slugs:
             self._last.clear()
         self._last[plural, wished] = high
         return numbered(wished, high)
+
+    async def free_for_all(self, plural: str, wished: Sequence[str], last: dict[str, int]) -> list[str]:
+        """A free slug for each wish, all of them different. `last` remembers the numbers that are gone."""
+        missing, taken = Counter(wished), set[str]()
+        forms: dict[str, deque[str]] = {wish: deque() for wish in missing}
+        while +missing:
+            blocks = {wish: _next_forms(wish, last, number) for wish, number in (+missing).items()}
+            taken |= await self._taken(plural, [form for block in blocks.values() for form in block])
+            for wish, block in blocks.items():
+                free = [form for form in block if form not in taken]
+                forms[wish].extend(free)
+                taken.update(free)
+                missing[wish] -= len(free)
+                if not free:  # there are many: find the end of them
+                    last[wish] = int((await self.free(plural, wish, taken=taken)).rpartition("-")[2]) - 1
+        return [forms[wish].popleft() for wish in wished]
+
+    async def _taken(self, plural: str, slugs: Sequence[str]) -> set[str]:
+        rows = self._database[plural].find({"slug": {"$in": list(set(slugs))}}, {"slug": 1, "_id": 0})
+        return {row["slug"] async for row in rows}
+
+
+def _next_forms(wish: str, last: dict[str, int], number: int) -> list[str]:
+    first = last.get(wish, 0) + 1
+    last[wish] = first + number - 1
+    return [numbered(wish, at) for at in range(first, first + number)]

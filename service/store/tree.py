@@ -51,12 +51,17 @@ async def move(database: Database, kind: Kind, stored: Document, parent: int, se
     return above
 
 
+async def hang(database: Database, kind: Kind, record: Document, session: Any) -> None:
+    """Finds the place of a new category, which stays where it is until the transaction ends."""
+    await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
+    record["ancestors"] = await _ancestors(database, kind, record["parent"], session)
+
+
 async def insert(client: Client, database: Database, kind: Kind, record: Document) -> None:
     """Stores a new category below another one, which may be moving or going at this moment."""
 
     async def work(session: Any) -> None:
-        await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
-        record["ancestors"] = await _ancestors(database, kind, record["parent"], session)
+        await hang(database, kind, record, session)
         await database[kind.plural].insert_one(record, session=session)
 
     await ensure_lock(database)

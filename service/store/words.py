@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pymongo.errors import BulkWriteError
@@ -31,6 +31,11 @@ def fold_all(sent: list[tuple[str, str]]) -> str:
     return "\n".join(fold(without_markup(text) if name in marked_up else text) for name, text in sent)
 
 
+def _fold_each(records: Iterable[list[tuple[str, str]]]) -> list[tuple[str, set[str]]]:
+    """The folded text of each record, and its words."""
+    return [(text, tokens(text)) for text in map(fold_all, records)]
+
+
 def grams(word: str) -> list[str]:
     """The three-letter parts of a word."""
     return sorted({word[at : at + 3] for at in range(max(len(word) - 2, 0))})
@@ -47,11 +52,22 @@ class Words:
 
     async def searchable(self, kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
         """What a record is found and sorted by: its folded text, its words' numbers, its folded name."""
-        sent = list(texts(kind, record))
-        is_long = sum(len(text) for _, text in sent) > LONG
-        folded = await asyncio.to_thread(fold_all, sent) if is_long else fold_all(sent)
-        numbers = await self.numbers(tokens(folded))
-        return {"text": folded, "tok": sorted(numbers.values()), "sort": fold(record[kind.title])[:100]}
+        return (await self.all_searchable(kind, [record]))[0]
+
+    async def all_searchable(self, kind: Kind, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """What each record is found and sorted by, with one look at the vocabulary for all of them."""
+        sent = [list(texts(kind, record)) for record in records]
+        is_long = sum(len(text) for one in sent for _, text in one) > LONG
+        folded = await asyncio.to_thread(_fold_each, sent) if is_long else _fold_each(sent)
+        numbers = await self.numbers({word for _, words in folded for word in words})
+        return [
+            {
+                "text": text,
+                "tok": sorted(numbers[word] for word in words),
+                "sort": fold(record[kind.title])[:100],
+            }
+            for record, (text, words) in zip(records, folded, strict=True)
+        ]
 
     async def numbers(self, wanted: set[str]) -> dict[str, int]:
         found = {word: self._known[word] for word in wanted if word in self._known}

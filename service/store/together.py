@@ -1,0 +1,112 @@
+"""Batches: each is one transaction of the records, what they make and count up, and a mark for every line.
+So a batch is there or it is not, whenever its process dies, and no line is stored twice.
+
+It reads what its events link to and counts it up, so that nobody can change that until the batch is stored:
+its copies are right then, and whoever changes the record afterwards finds them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pymongo import UpdateOne
+from pymongo.errors import BulkWriteError, OperationFailure, PyMongoError
+
+from schemas.errors import InvalidFields
+from schemas.event import EVENT
+from schemas.event_view import LINKED
+from schemas.kind import Document, Kind
+from service.store import tree
+from service.store.client import Database
+from service.store.copies import copy_of
+from service.store.shared_links import UNREAD
+from service.store.usage import Step, Use, changed_uses
+
+log = logging.getLogger("kalends.store")
+PATIENCE = 50
+"""Seconds that a batch may take; MongoDB gives up a transaction after sixty."""
+DUPLICATE, INTERRUPTED = 11000, 11601
+
+
+class Conflict(Exception):
+    """Somebody else has written what a batch was made from."""
+
+
+class Unstorable(Conflict):
+    """The database refuses something in a batch, and would again."""
+
+
+async def store_together(
+    session: Any,
+    database: Database,
+    kind: Kind,
+    records: Sequence[Document],
+    beside: Iterable[tuple[str, list[Document]]],
+) -> None:
+    """Stores new records, what goes beside them (collection, documents), and what follows from them."""
+    counters = _counters(records) if kind is EVENT else {}
+    others = list(beside)
+
+    async def work(session: Any) -> None:
+        for name, documents in others:
+            await database[name].insert_many(documents, session=session)
+        # Counters come early: a writer of one of them is met before the long part, not after it.
+        for name, changes in counters.items():
+            await _renew_copies(database, name, records, session)
+            await database[LINKED[name].plural].bulk_write(changes, session=session)
+        for record in (record for record in records if record.get("parent")):
+            await tree.hang(database, kind, record, session)
+        await database[kind.plural].insert_many(records, session=session)
+
+    await tree.ensure_lock(database)
+    try:
+        await session.with_transaction(work)
+    except InvalidFields:  # the category above is gone
+        raise Conflict from None
+    except PyMongoError as error:
+        if _is_passing(error):
+            raise Conflict from error
+        if not isinstance(error, BulkWriteError):
+            raise
+        log.warning("not stored: %s", error)
+        raise Unstorable from error
+
+
+async def _renew_copies(database: Database, name: str, events: Iterable[Document], session: Any) -> None:
+    """Brings copies up to what the transaction sees; nobody can change that before it ends."""
+    kind = LINKED[name]
+    ids = list({copy["_id"] for event in events for copy in event[name]})
+    rows = database[kind.plural].find({"_id": {"$in": ids}}, UNREAD, session=session)
+    now = {row["_id"]: row async for row in rows}
+    if len(now) < len(ids):  # one was deleted
+        raise Conflict
+    for event in events:
+        event[name] = [
+            copy if copy["version"] == now[copy["_id"]]["version"] else copy_of(kind, now[copy["_id"]])
+            for copy in event[name]
+        ]
+
+
+def _is_passing(error: PyMongoError) -> bool:
+    """Whether the batch may be tried again. If it was stored after all, its marks will tell."""
+    labels = ("TransientTransactionError", "UnknownTransactionCommitResult")
+    if error.timeout or any(error.has_error_label(label) for label in labels):
+        return True
+    details = (isinstance(error, OperationFailure) and error.details) or {}
+    codes = {details.get("code"), *(one["code"] for one in details.get("writeErrors", ()))}
+    return bool(codes & {DUPLICATE, INTERRUPTED})
+
+
+def _counters(records: Iterable[Mapping[str, Any]]) -> dict[str, list[UpdateOne]]:
+    """Field of an event -> what to count up in the records that it links to."""
+    steps: defaultdict[Use, Step] = defaultdict(Step)
+    for record in records:
+        for use, (was, now) in changed_uses(None, record).items():
+            steps[use].add(was, now, ends=LINKED[use[0]].is_post)
+    changes: defaultdict[str, list[UpdateOne]] = defaultdict(list)
+    for (name, id), step in steps.items():
+        changes[name].append(UpdateOne({"_id": id}, step.change()))
+    return changes
