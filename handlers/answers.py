@@ -33,6 +33,12 @@ class Answer:
         )
 
 
+def lasting_answer(data: Any) -> Answer:
+    """An answer that is the same as long as the service runs."""
+    body = orjson.dumps(data)
+    return Answer(body, {"Content-Type": JSON, "ETag": entity_tag(0, body)})
+
+
 def json_answer(
     data: Any, status: int = 200, headers: Mapping[str, str] | None = None, tag: str = ""
 ) -> web.Response:

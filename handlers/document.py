@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_schema
 from marshmallow import INCLUDE, Schema, fields
 
-from handlers.answers import json_answer
+from handlers.answers import Answer, lasting_answer
 from handlers.operations import Operation
 from handlers.parameters import language_of
 from schemas.caller import PUBLIC
@@ -78,12 +78,11 @@ class AnyShape(Schema):
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
     async def doc(request: web.Request) -> web.Response:
-        return json_answer(localised(site, language_of(request)))
+        return localised(language_of(request)).to(request)
 
-    @lru_cache(8)
-    def localised(site: Site, language: str) -> Document:
-        translated: Document = in_language(document(site, table), language)
-        return translated
+    @cache
+    def localised(language: str) -> Answer:
+        return lasting_answer(in_language(document(site, table), language))
 
     return [Operation(("GET",), "/doc", doc, Text("Describe the interface"))]
 

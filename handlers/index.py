@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from aiohttp import web
 from marshmallow import fields, missing
 from marshmallow.fields import Field
 
-from handlers.answers import json_answer
+from handlers.answers import Answer, lasting_answer
 from handlers.operations import Operation
 from handlers.parameters import language_of
 from schemas.fields import Words
@@ -37,7 +38,11 @@ class IndexInput(Input):
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
     async def index(request: web.Request) -> web.Response:
-        return json_answer(described(site, table, language_of(request)))
+        return localised(language_of(request)).to(request)
+
+    @cache
+    def localised(language: str) -> Answer:
+        return lasting_answer(described(site, table, language))
 
     return [Operation(("GET",), "/", index, Text("List the routes"), query=IndexInput)]
 
