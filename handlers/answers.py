@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 from aiohttp import web
+from multidict import CIMultiDict
 
 from handlers.parameters import query_pairs
 from schemas.kind import Document, Kind, View
@@ -24,19 +25,18 @@ class Answer:
     """An answer that can be given more than once."""
 
     body: bytes
-    headers: Mapping[str, str]
+    headers: CIMultiDict[str]
 
     def to(self, request: web.Request) -> web.Response:
         """What a client gets: 304 if it has this already."""
-        return not_modified(request, self.headers["ETag"]) or web.Response(
-            body=self.body, headers=self.headers
-        )
+        unchanged = not_modified(request, self.headers["ETag"])
+        return unchanged or web.Response(body=self.body, headers=self.headers.copy())
 
 
 def lasting_answer(data: Any) -> Answer:
     """An answer that is the same as long as the service runs."""
     body = orjson.dumps(data)
-    return Answer(body, {"Content-Type": JSON, "ETag": entity_tag(0, body)})
+    return Answer(body, CIMultiDict({"Content-Type": JSON, "ETag": entity_tag(0, body)}))
 
 
 def json_answer(
@@ -93,7 +93,7 @@ def list_answer(
     if urls:
         headers["Link"] = ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())
     rendered = orjson.dumps(body)
-    return Answer(rendered, headers | {"ETag": entity_tag(total, rendered)})
+    return Answer(rendered, CIMultiDict(headers | {"ETag": entity_tag(total, rendered)}))
 
 
 LONG = {"next": "next", "prev": "previous"}

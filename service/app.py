@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -17,6 +16,7 @@ from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
 from service.access import identify
+from service.deadlines import finish_in_time
 from service.errors import answer_problems
 from service.limits import limit_concurrency, limit_passwords, limit_rate
 from service.packing import pack_answers
@@ -35,7 +35,7 @@ SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retr
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
     app = web.Application(
-        middlewares=[answer_problems, pack_answers(), *guards(settings, store)],
+        middlewares=[answer_problems(), pack_answers(), *guards(settings, store)],
         client_max_size=settings.max_body,
     )
     table = route_table(store.site, store)
@@ -76,15 +76,6 @@ def mount(app: web.Application, prefix: str, operation: Operation) -> None:
                 app.router.add_get(path, operation.handler)
             else:
                 app.router.add_route(method, path, operation.handler)
-
-
-def finish_in_time(seconds: int) -> Middleware:
-    @web.middleware
-    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        async with asyncio.timeout(seconds):
-            return await handler(request)
-
-    return middleware
 
 
 def wait_for(store: Store) -> Middleware:

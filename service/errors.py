@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import secrets
 from typing import Any
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 from pymongo.errors import PyMongoError
 
 from handlers.answers import json_answer
@@ -62,10 +63,19 @@ def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> 
     return json_answer({"code": code, "message": message, "data": data}, status, HEADERS.get(status))
 
 
-@web.middleware
-async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turns whatever is raised below into the one error body."""
-    request["id"] = id = secrets.token_hex(8)
+def answer_problems() -> Middleware:
+    """Gives every request an id, and turns whatever is raised below into the one error body."""
+    process, numbers = secrets.token_hex(4), itertools.count(1)
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        return await answered(request, handler, f"{process}{next(numbers):08x}")
+
+    return middleware
+
+
+async def answered(request: web.Request, handler: Handler, id: str) -> web.StreamResponse:
+    request["id"] = id
     try:
         answer = await handler(request)
     except Problem as problem:

@@ -15,7 +15,7 @@ COPIES: dict[str, Any] = {"type": "list", "schema": {"type": "dict", "allow_unkn
 EVENT: dict[str, Any] = {
     **dict.fromkeys(("title", "description", "excerpt", "slug", "timezone", "website", "status"), TEXT),
     **dict.fromkeys(("all_day", "show_map", "show_map_link", "hide_from_listings"), FLAG),
-    **dict.fromkeys(("sticky", "featured", "ticketed"), FLAG),
+    **dict.fromkeys(("sticky", "featured", "ticketed", "locked"), FLAG),
     **dict.fromkeys(("start", "end", "start_utc", "end_utc"), TIME),
     **dict.fromkeys(("author", "post_parent", "version"), WHOLE),
     **dict.fromkeys(("venue", "organizer", "categories", "tags"), COPIES),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -16,17 +16,16 @@ class Batch(Generic[Key, Value]):
 
     def __init__(self, look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]]) -> None:
         self._look = look
-        self._waiting: dict[Key, asyncio.Future[Value | None]] = {}
+        self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
         self._looking: asyncio.Task[None] | None = None
 
     async def ask(self, key: Key) -> Value | None:
-        if (answer := self._waiting.get(key)) is None:
-            answer = self._waiting[key] = asyncio.get_running_loop().create_future()
-            # Whoever asked may have given up by then; that is no news to anybody.
-            answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+        # One for each who asks: who gives up waiting takes nothing from the others.
+        answer: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(answer)
         if self._looking is None:
             self._looking = asyncio.create_task(self._look_while_asked())
-        return await asyncio.shield(answer)
+        return await answer
 
     async def _look_while_asked(self) -> None:
         while self._waiting:
@@ -34,13 +33,20 @@ class Batch(Generic[Key, Value]):
             try:
                 found = await self._look(list(asked))
             except asyncio.CancelledError:
-                for answer in asked.values():
+                for answer in still_wanted(asked.values()):
                     answer.cancel()
                 raise
             except Exception as error:  # whatever it is, it is the answer that all of them wait for
-                for answer in asked.values():
+                for answer in still_wanted(asked.values()):
                     answer.set_exception(error)
             else:
-                for key, answer in asked.items():
-                    answer.set_result(found.get(key))
+                for key, answers in asked.items():
+                    for answer in still_wanted([answers]):
+                        answer.set_result(found.get(key))
         self._looking = None
+
+
+def still_wanted(
+    many: Iterable[list[asyncio.Future[Value | None]]],
+) -> Iterable[asyncio.Future[Value | None]]:
+    return (answer for answers in many for answer in answers if not answer.done())
