@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from aiohttp.typedefs import Handler
 
-from handlers.kept import Kept
 from handlers.ports import Store
-from handlers.records import PasswordInput, RecordHandlers
-from handlers.shelf import Shelf
+from handlers.records import Memories, PasswordInput, RecordHandlers
 from schemas.kind import Input, Kind
 from schemas.language import Text
 
@@ -35,9 +33,9 @@ class Operation:
     is_list: bool = False
 
 
-def operations(kind: Kind, store: Store, shelf: Shelf, kept: Kept) -> list[Operation]:
+def operations(kind: Kind, store: Store, kept: Memories) -> list[Operation]:
     """The operations of one kind; posts are addressed by slug too."""
-    handlers = RecordHandlers(kind, store, shelf, kept)
+    handlers = RecordHandlers(kind, store, kept)
     table = [*on_list(kind, handlers), *on_item(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.schema)]
     if kind.is_post:
         table += on_item(kind, handlers, f"/{kind.plural}/by-slug/{{slug:[^/]+}}", kind.renaming)

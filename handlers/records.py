@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.answers import JSON, Answer, item_answer, list_answer, not_modified, wanted_versions
+from handlers.answers import Answer, item_answer, list_answer, not_modified, wanted_versions
 from handlers.kept import Kept, holds_until
 from handlers.parameters import body_values, query_pairs, query_values
 from handlers.ports import Ref, Store
 from handlers.shelf import Shelf
+from handlers.singles import Singles
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Unauthenticated
 from schemas.fields import LARGEST, Words
@@ -29,14 +30,25 @@ class PasswordInput(Input):
     password = Words(200, metadata=about(Text("password of a protected event")))
 
 
+class Memories(NamedTuple):
+    """What a process keeps of its answers, for all kinds together."""
+
+    shelf: Shelf
+    kept: Kept
+    singles: Singles
+
+
+def memories(store: Store) -> Memories:
+    return Memories(Shelf(store), Kept(store), Singles(store.site))
+
+
 class RecordHandlers:
     """The handlers of one kind. Each reads the request, asks the store, and answers."""
 
-    def __init__(self, kind: Kind, store: Store, shelf: Shelf, kept: Kept) -> None:
+    def __init__(self, kind: Kind, store: Store, memories: Memories) -> None:
         self.kind = kind
         self.store = store
-        self.shelf = shelf
-        self.kept = kept
+        self.shelf, self.kept, self.singles = memories
 
     async def index(self, request: web.Request) -> web.Response:
         view = View(self.store.site, request[CALLER])
@@ -60,19 +72,20 @@ class RecordHandlers:
 
     async def read(self, request: web.Request) -> web.Response:
         view = View(self.store.site, request[CALLER])
-        password = sent_password(request, query_values(request, PasswordInput))
         kind, ref = self.kind, addressed(request, self.kind)
-        body = None
-        if self.shelf.has_some(kind, ref, view) or "If-None-Match" in request.headers:
-            found = await self.store.glance(kind, ref, view.caller, password)
-            if answer := not_modified(request, self.shelf.tag(kind, found, view)):
-                return answer
-            body = self.shelf.latest(kind, ref, found, view)
-        if body is None:
-            found = await self.store.read(kind, ref, view.caller, password)
-            body = self.shelf.render(kind, ref, found, view)
-        tag = self.shelf.tag(kind, found, view)
-        return web.Response(body=body, headers={"Content-Type": JSON, "ETag": tag})
+        generation = await self.store.generation.now()
+        if answer := self.singles.current(kind, ref, view, generation):
+            return answer.to(request)
+        password = sent_password(request, query_values(request, PasswordInput))
+        if self.singles.has(kind, ref, view) or "If-None-Match" in request.headers:
+            glance = await self.store.glance(kind, ref, view.caller, password)
+            if unchanged := not_modified(request, self.singles.tag(kind, glance, view)):
+                return unchanged
+            answer = self.singles.latest(kind, ref, glance, view, generation)
+        if answer is None:
+            record = await self.store.read(kind, ref, view.caller, password)
+            answer = self.singles.render(kind, ref, record, view, generation)
+        return answer.to(request)
 
     def updating(self, schema: type[Input]) -> Handler:
         """The update of a route: by id and by slug they take different fields."""

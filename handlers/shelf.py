@@ -1,4 +1,4 @@
-"""Rendered records, each in its latest version: an answer is made of what the database says is current."""
+"""Records as lists show them, rendered once for each version: a page is made of what is current."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from typing import NamedTuple
 
 import orjson
 
-from handlers.answers import entity_tag
 from handlers.memory import Memory
-from handlers.ports import Glance, Ref, Store
+from handlers.ports import Glance, Store
 from schemas.event import EVENT
 from schemas.event_view import blanked, is_locked
 from schemas.kind import Document, Kind, View
 
-LARGEST = 64 * 1024 * 1024
+LARGEST = 48 * 1024 * 1024
 """Bytes that a process keeps."""
-FORM = 1
-"""Counts changes of how records are shown: clients must not keep what an older service has sent."""
 Key = tuple[object, ...]
 
 
@@ -34,8 +31,6 @@ class Shelf:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._memory = Memory[tuple[State, bytes]](LARGEST)
-        site = store.site
-        self._site = (FORM, site.api, site.zone.name, site.currency)
 
     async def listed(self, kind: Kind, glances: Sequence[Glance], view: View) -> list[bytes]:
         """The records of a page as lists show them, in its order."""
@@ -48,26 +43,6 @@ class Shelf:
                 found[record["_id"]] = self._keep(keys[record["_id"]], kind, record, body)
         return [body for body in found.values() if body is not None]
 
-    def has_some(self, kind: Kind, ref: Ref, view: View) -> bool:
-        """Whether a record was shown lately, perhaps in an older version."""
-        return self._memory.take(single(kind, ref, view)) is not None
-
-    def latest(self, kind: Kind, ref: Ref, glance: Glance, view: View) -> bytes | None:
-        """A record as it is shown alone, if it is here as it was found."""
-        return self._take(single(kind, ref, view), kind, glance)
-
-    def render(self, kind: Kind, ref: Ref, record: Document, view: View) -> bytes:
-        """A record as it is shown alone."""
-        shown = kind.represent(kind, record, view)
-        if kind.json_ld:
-            shown["json_ld"] = kind.json_ld(kind, record, view)
-        return self._keep(single(kind, ref, view), kind, record, orjson.dumps(shown))
-
-    def tag(self, kind: Kind, glance: Glance, view: View) -> str:
-        """The entity tag of a record that is shown alone, made of all that its rendering depends on."""
-        depends = (self._site, view.caller.sight, kind.name, glance["_id"], state_of(kind, glance))
-        return entity_tag(glance["version"], repr(depends).encode())
-
     def _take(self, key: Key, kind: Kind, glance: Glance) -> bytes | None:
         kept = self._memory.take(key)
         return kept[1] if kept and kept[0] == state_of(kind, glance) else None
@@ -75,10 +50,6 @@ class Shelf:
     def _keep(self, key: Key, kind: Kind, record: Glance, body: bytes) -> bytes:
         self._memory.keep(key, (state_of(kind, record), body), len(body))
         return body
-
-
-def single(kind: Kind, ref: Ref, view: View) -> Key:
-    return (kind.name, ref, view.caller.sight, "single")
 
 
 def state_of(kind: Kind, record: Glance) -> State:

@@ -9,9 +9,8 @@ from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from handlers import document, health, index, pages
-from handlers.kept import Kept
 from handlers.operations import Operation, operations
-from handlers.shelf import Shelf
+from handlers.records import memories
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
@@ -60,8 +59,8 @@ def guards(settings: Settings, store: Store) -> list[Middleware]:
 
 
 def route_table(site: Site, store: Store) -> list[Operation]:
-    shelf, kept = Shelf(store), Kept(store)
-    records = [operation for kind in KINDS for operation in operations(kind, store, shelf, kept)]
+    kept = memories(store)
+    records = [operation for kind in KINDS for operation in operations(kind, store, kept)]
     table: list[Operation] = []
     table += [*index.operations(site, table), *document.operations(site, table), *records]
     return table

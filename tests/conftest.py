@@ -91,16 +91,20 @@ async def store(mongodb_uri: str, worker_id: str) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-def make_api(aiohttp_client: Any, store: Store) -> MakeApi:
+async def make_api(aiohttp_client: Any, store: Store) -> AsyncIterator[MakeApi]:
     """Makes an API with settings of its own: `await make_api(timezone="Europe/Paris")`."""
+    made: list[Store] = []
 
     async def make(token: str = "", **settings: Any) -> Api:
         chosen = replace(Settings(), **settings)
         own = Store(store.client, store.database, site_of(chosen))
         own.started = True
+        made.append(own)
         return Api(await aiohttp_client(create_app(chosen, own)), own, token)
 
-    return make
+    yield make
+    for one in made:
+        await one.close()
 
 
 @pytest.fixture

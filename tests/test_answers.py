@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from handlers import shelf
+from handlers.singles import Singles
 from service.packing import SMALLEST, accepted
 from tests.conftest import Api
 
@@ -101,8 +101,7 @@ async def test_304_renders_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: Any) -> None:
         raise AssertionError("rendered")
 
-    for name in ("latest", "render"):
-        monkeypatch.setattr(shelf.Shelf, name, refuse)
+    monkeypatch.setattr(Singles, "render", refuse)
     assert (await raw(api, path, **{"If-None-Match": headers["ETag"]}))[0] == 304
 
 

@@ -20,6 +20,7 @@ from config import Settings
 from schemas.site import Site
 from service.app import create_app
 from service.store import Store, client, open_store
+from service.store.pulse import Pulse
 from tests.conftest import Api
 
 EVENTS = 60
@@ -79,6 +80,13 @@ async def api(
 ) -> AsyncIterator[Api]:
     """An API whose commands to the database are counted."""
     monkeypatch.setattr(client, "AsyncIOMotorClient", partial(AsyncIOMotorClient, event_listeners=[commands]))
+    feel = Pulse.feel
+
+    async def counted(pulse: Pulse) -> dict[str, Any]:
+        commands.sent.append("hello")
+        return await feel(pulse)
+
+    monkeypatch.setattr(Pulse, "feel", counted)
     async with open_store(mongodb_uri, store.database.name, Site()) as own:
         yield Api(await aiohttp_client(create_app(Settings(), own)), own)
 
@@ -136,7 +144,11 @@ async def test_items(api: Api, links: dict[str, int], commands: Counter) -> None
         await api.get(path)
         commands.take()
         await api.get(path)
-        assert commands.take() == ["find"]
+        assert commands.take() == ["hello"]
+        await api.event("Another")
+        commands.take()
+        await api.get(path)
+        assert commands.take() == ["hello", "find"]
 
 
 async def test_requests_at_the_same_time_share_their_commands(api: Api, commands: Counter) -> None:

@@ -79,6 +79,7 @@ class Store(Changes):
         """Waits a moment for work under way; what is left is written down, and taken up at the next start."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1)
+        self.generation.close()
         await self.news.close()
         self.passwords.close()
 

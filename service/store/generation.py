@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 from service.store.batches import Batch
 from service.store.client import Database
+from service.store.pulse import Pulse
 
 NOW = "now"
+REST = 500
+"""Questions that are left to the driver after the short way has failed."""
 
 
 class Generation:
@@ -16,6 +20,8 @@ class Generation:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._pulse = Pulse(database.client)
+        self._rest = 0
         self._batch = Batch[str, Hashable](self._look)
         self.is_told = True
 
@@ -24,9 +30,21 @@ class Generation:
         return await self._batch.ask(NOW) if self.is_told else None
 
     async def _look(self, _: Sequence[str]) -> Mapping[str, Hashable]:
-        said = await self._database.command("hello")
+        said = await self._hello()
         written = said.get("lastWrite", {}).get("majorityOpTime")
         if not written:
             self.is_told = said.get("setName") is not None
             return {}
-        return {NOW: (written["t"], written["ts"])}
+        return {NOW: (written["t"], written["ts"].time, written["ts"].inc)}
+
+    async def _hello(self) -> Mapping[str, Any]:
+        if not self._rest:
+            try:
+                return await self._pulse.feel()
+            except OSError:  # a TimeoutError is one, too
+                self._rest = REST
+        self._rest -= 1
+        return await self._database.command("hello")
+
+    def close(self) -> None:
+        self._pulse.close()

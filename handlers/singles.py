@@ -1,0 +1,90 @@
+"""Records as they are shown alone, kept with all that their showing depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import orjson
+from multidict import CIMultiDict
+
+from handlers.answers import JSON, Answer, entity_tag
+from handlers.memory import Memory
+from handlers.ports import Glance, Ref
+from handlers.shelf import State, state_of
+from schemas.event_view import is_locked
+from schemas.kind import Document, Kind, View
+from schemas.site import Site
+
+LARGEST = 48 * 1024 * 1024
+"""Bytes that a process keeps."""
+FORM = 1
+"""Counts changes of how records are shown: clients must not keep what an older service has sent."""
+Key = tuple[Hashable, ...]
+
+
+class Single(NamedTuple):
+    """An answer, the state of the record in it, and the generation of the database that has it so."""
+
+    answer: Answer
+    state: State
+    generation: Hashable | None
+
+
+class Singles:
+    """Answers by kind, id or slug, and who asks."""
+
+    def __init__(self, site: Site) -> None:
+        self._memory = Memory[Single](LARGEST)
+        self._site = (FORM, site.api, site.zone.name, site.currency)
+
+    def has(self, kind: Kind, ref: Ref, view: View) -> bool:
+        """Whether a record was shown lately, perhaps in an older version."""
+        return self._memory.take(key_of(kind, ref, view)) is not None
+
+    def current(self, kind: Kind, ref: Ref, view: View, generation: Hashable | None) -> Answer | None:
+        """An answer that needs no further question: nothing at all was written since."""
+        kept = self._memory.take(key_of(kind, ref, view))
+        return kept.answer if kept and generation is not None and kept.generation == generation else None
+
+    def latest(
+        self, kind: Kind, ref: Ref, glance: Glance, view: View, generation: Hashable | None
+    ) -> Answer | None:
+        """An answer that shows the record as it was found."""
+        kept = self._memory.take(key_of(kind, ref, view))
+        if kept is None or kept.state != state_of(kind, glance):
+            return None
+        return self._keep(kind, ref, glance, view, generation, kept.answer)
+
+    def render(
+        self, kind: Kind, ref: Ref, record: Document, view: View, generation: Hashable | None
+    ) -> Answer:
+        shown = kind.represent(kind, record, view)
+        if kind.json_ld:
+            shown["json_ld"] = kind.json_ld(kind, record, view)
+        headers = CIMultiDict({"Content-Type": JSON, "ETag": self.tag(kind, record, view)})
+        return self._keep(kind, ref, record, view, generation, Answer(orjson.dumps(shown), headers))
+
+    def tag(self, kind: Kind, glance: Glance, view: View) -> str:
+        """The entity tag of a record, made of all that its showing depends on."""
+        depends = (self._site, view.caller.sight, kind.name, glance["_id"], state_of(kind, glance))
+        return entity_tag(glance["version"], repr(depends).encode())
+
+    def _keep(
+        self,
+        kind: Kind,
+        ref: Ref,
+        glance: Glance,
+        view: View,
+        generation: Hashable | None,
+        answer: Answer,
+    ) -> Answer:
+        # Whoever asks for a protected event is asked for its password each time.
+        true_for = None if is_locked(glance) else generation
+        kept = Single(answer, state_of(kind, glance), true_for)
+        self._memory.keep(key_of(kind, ref, view), kept, len(answer.body))
+        return answer
+
+
+def key_of(kind: Kind, ref: Ref, view: View) -> Key:
+    return (kind.name, ref, view.caller.sight)
