@@ -96,10 +96,11 @@ def headers(settings: Settings) -> Callable[[web.Request, web.StreamResponse], A
     async def add(request: web.Request, response: web.StreamResponse) -> None:
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        origin = "*" if "*" in allowed else request.headers.get("Origin", "").lower()
-        if origin == "*" or origin in allowed:
-            response.headers["Access-Control-Allow-Origin"] = origin
-            response.headers["Access-Control-Expose-Headers"] = SHOWN
+        if (sent := request.headers.get("Origin")) is not None:
+            origin = "*" if "*" in allowed else sent.lower()
+            if origin in allowed:
+                response.headers["Access-Control-Allow-Origin"] = origin
+                response.headers["Access-Control-Expose-Headers"] = SHOWN
         response.headers.pop("Server", None)
 
     return add

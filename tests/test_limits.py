@@ -69,7 +69,8 @@ async def test_more_requests_than_can_be_served_are_refused_at_once(
         return await page(*args)
 
     monkeypatch.setattr(api.store, "page", slow)
-    begun = [asyncio.create_task(api.client.get(f"{api.store.site.namespace}/events")) for _ in range(2)]
+    addresses = [f"{api.store.site.namespace}/events?per_page={number}" for number in (1, 2)]
+    begun = [asyncio.create_task(api.client.get(address)) for address in addresses]
     for _ in begun:
         await waiting.acquire()
     status, problem = await api.get("/events")
