@@ -33,7 +33,7 @@ run: install ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds a s
 	@$(KALENDS) serve $(if $(DEMO),--demo)
 
 test: install ## run all tests against a real mongod
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 3 $(ARGS)
 
 check: install ## format, lint, strict types, tests
 	$(BIN)/ruff format --check .

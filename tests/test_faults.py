@@ -198,7 +198,8 @@ async def test_a_killed_service_loses_nothing_that_it_acknowledged(data_dir: Pat
             await under.reaches(30)
             service.process.kill()
             under.stopping = True
-        assert under.refused == []
+        # Workers that outlive the database by a moment say so.
+        assert set(under.refused) <= {(503, "rest_unavailable", "5")}
         acknowledged += under.acknowledged
     async with running(data_dir) as service:
         await check(service, acknowledged)

@@ -651,7 +651,7 @@ async def test_wrong_methods_are_refused_with_the_right_ones(api: Api, path: str
                 method
             )
             assert set(answer.headers["allow"].split(", ")) == allowed(path), (method, address)
-        answer = await ask(api, "OPTIONS", address)
+        answer = await ask(api, "OPTIONS", address, headers={"Origin": "https://example.org"})
         assert (answer.status, answer.body) == (204, b""), address
         assert set(answer.headers["allow"].split(", ")) == allowed(path), address
         assert answer.headers["access-control-allow-origin"] == "*"
