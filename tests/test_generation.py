@@ -35,7 +35,7 @@ async def test_a_write_of_another_client_is_seen_as_soon_as_it_is_acknowledged(
     for _ in range(50):
         await write(store)
         assert before != (before := await other.now())
-    other.close()
+    await other.close()
 
 
 async def test_the_driver_is_asked_where_the_short_way_fails(

@@ -79,7 +79,7 @@ class Store(Changes):
         """Waits a moment for work under way; what is left is written down, and taken up at the next start."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1)
-        self.generation.close()
+        await self.generation.close()
         await self.news.close()
         self.passwords.close()
 
@@ -102,8 +102,10 @@ async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) 
             if not patient:
                 raise
             log.warning("MongoDB cannot be used yet, and will be tried again: %s", error)
-        yield store
-        await store.close()
+        try:
+            yield store
+        finally:
+            await store.close()
     finally:
         client.close()
 

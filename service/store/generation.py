@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -46,5 +47,6 @@ class Generation:
         self._rest -= 1
         return await self._database.command("hello")
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._pulse.close()
+        await asyncio.sleep(0)  # the event loop closes a connection in its next round
