@@ -16,7 +16,7 @@ from schemas.event_view import is_locked
 from schemas.kind import Document, Kind, View
 from schemas.site import Site
 
-LARGEST = 48 * 1024 * 1024
+LARGEST = 96 * 1024 * 1024
 """Bytes that a process keeps."""
 FORM = 1
 """Counts changes of how records are shown: clients must not keep what an older service has sent."""

@@ -22,6 +22,9 @@ URL = re.compile(r"https?://[^\s/?#\\@]+[^\s\\]*", re.IGNORECASE)
 EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 
+UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
 def site() -> Site:
     """The site that values are read for."""
     return Context[Site].get()
@@ -31,7 +34,7 @@ def clean(value: Any) -> str:
     """A string that a database, a log and a page can hold."""
     if not isinstance(value, str):
         raise ValidationError(Text("Must be a text."))
-    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+    if UNFIT.search(value):
         raise ValidationError(Text("Must not contain NUL or half a character."))
     return value
 

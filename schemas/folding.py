@@ -21,6 +21,8 @@ LONGEST = 40
 
 def fold(text: str) -> str:
     """Case and accents removed; white space becomes single blanks."""
+    if text.isascii():
+        return " ".join(text.lower().split())
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     plain = "".join(char for char in decomposed if not unicodedata.combining(char))
     return " ".join(plain.split())

@@ -17,7 +17,7 @@ SMALLEST = 1000
 """Bytes below which packing gains nothing."""
 LONG = 100_000
 """Bytes from which packing is left to a thread."""
-LARGEST = 16 * 1024 * 1024
+LARGEST = 8 * 1024 * 1024
 """Bytes that a process keeps."""
 LEVEL = 4
 FORMATS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}

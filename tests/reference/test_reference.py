@@ -122,6 +122,7 @@ async def test_answers_agree_with_the_reference(aiohttp_client: Any, store: Stor
     tokens = {role.value: await own.tokens.create(role.value, role) for role in Role}
     callers: dict[str | None, Api] = {name: Api(client, own, token) for name, token in tokens.items()}
     unexplained, seen = await replayed(group, callers | {None: Api(client, own)})
+    await own.close()
     assert unexplained == []
     assert seen
 
