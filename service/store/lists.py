@@ -70,7 +70,8 @@ async def approach(records: Records, kind: Kind, asked: Asked, marks: Marks, ran
     """Sets marks on the way to a rank, until the last is near enough."""
     while (last := marks.before(rank)).rank < rank - FAR:
         now, first = records.news.number, last.rank + FAR
-        rows = await stretch(records.database[kind.plural], asked, marks, first, STRETCH)
+        order = {asked.sort[0][0]: 1}  # from the index alone
+        rows = await stretch(records.database[kind.plural], asked, marks, first, STRETCH, order)
         await records.news.catch_up()
         if records.news.number == now:  # else the ranks may have moved under our feet
             marks.learn(first, [row[asked.sort[0][0]] for row in rows])
@@ -79,11 +80,16 @@ async def approach(records: Records, kind: Kind, asked: Asked, marks: Marks, ran
 
 
 async def stretch(
-    collection: Collection, asked: Asked, marks: Marks | None, rank: int, limit: int
+    collection: Collection,
+    asked: Asked,
+    marks: Marks | None,
+    rank: int,
+    limit: int,
+    shown: Mapping[str, int] = GLANCE,
 ) -> list[Document]:
     """Records of a list from a rank on, counted from the last mark before it."""
     mark = marks.before(rank) if marks else START
     conditions = [*asked.conditions, *(marks.condition(mark) if marks else ())]
-    found = collection.find({"$and": conditions} if conditions else {}, GLANCE | {asked.sort[0][0]: 1})
+    found = collection.find({"$and": conditions} if conditions else {}, shown)
     found = found.sort(asked.sort).skip(rank - mark.rank).limit(limit)
     return await (found.hint(asked.hint) if asked.hint else found).to_list(None)
