@@ -162,12 +162,13 @@ async def test_many_ask_while_many_write(pair: tuple[Api, Api]) -> None:
     async def write(api: Api, number: int) -> None:
         for at in range(12):
             event = await api.event(f"Event {number} {at}", categories=[links["category"]])
-            seen = (await api.get("/events", categories=str(links["category"]), per_page="50"))[1]
-            assert event["id"] in [one["id"] for one in seen["events"]] or seen["total"] > 50
+            # Never more than a page of them: others come between the count and the page.
+            seen = (await api.get("/events", categories=str(links["category"]), per_page="100"))[1]
+            assert event["id"] in [one["id"] for one in seen["events"]]
             if at % 3 == 0:
                 await api.patch(f"/events/{event['id']}", {"categories": []})
 
-    await asyncio.gather(*(write(api, number) for number in range(6) for api in pair))
+    await asyncio.gather(*(write(api, number) for number in range(5) for api in pair))
     for api in pair:
         assert await wrong_totals(api, links) == []
 
