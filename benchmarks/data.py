@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.words import vocabulary
 from schemas import CATEGORY, EVENT, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY
+from schemas.event_view import LINKED
 from schemas.kind import load
 from service.store import Store
 from service.store.copies import copy_of
@@ -124,10 +125,7 @@ def count(counts: Counts, event: Row) -> None:
 
 async def note_counts(store: Store, counts: Counts) -> None:
     for (field, id), kept in counts.items():
-        collection = store.database[BY_FIELD[field].plural]
-        ends = kept if BY_FIELD[field].is_post else {"publish": kept["publish"], "live": kept["live"]}
+        collection = store.database[LINKED[field].plural]
+        ends = kept if LINKED[field].is_post else {"publish": kept["publish"], "live": kept["live"]}
         values = {f"events.{name}": value for name, value in ends.items() if name != "rev"}
         await collection.update_one({"_id": id}, {"$set": values})
-
-
-BY_FIELD = {field: kind for kind, _ in SIZES for field, name in EVENT.links.items() if name == kind.name}

@@ -15,9 +15,10 @@ from typing import Any
 
 import pymongo
 
-from benchmarks.data import BY_FIELD, insert_events
+from benchmarks.data import insert_events
 from benchmarks.words import vocabulary
 from schemas.caller import Role
+from schemas.event_view import LINKED
 from schemas.site import Site
 from service.embedded import embedded_mongod
 from service.store import Store, open_store
@@ -45,7 +46,7 @@ async def load_once(store: Store, number: int) -> None:
     first = await insert_events(store, number, progress=lambda done: say(loaded=done))
     counts = [
         {"_id": f"{field}:{row['_id']}", "events": row["events"]}
-        for field, kind in BY_FIELD.items()
+        for field, kind in LINKED.items()
         async for row in store.database[kind.plural].find({}, {"events": 1})
     ]
     await made.insert_many([*counts, {"_id": number, "first": first, "facts": await facts(store, first)}])
@@ -82,7 +83,7 @@ async def tidy(store: Store, number: int) -> dict[str, Any]:
     async for row in made.find({"events": {"$exists": True}}):
         field, _, id = row["_id"].partition(":")
         kept = {"$set": {"events": row["events"]}}
-        await store.database[BY_FIELD[field].plural].update_one({"_id": int(id)}, kept)
+        await store.database[LINKED[field].plural].update_one({"_id": int(id)}, kept)
     await store.database["tokens"].delete_many({"name": TOKEN})
     for name in await store.database.list_collection_names(filter={"name": {"$regex": "^bench_"}}):
         if name != MADE:

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from config import SettingError, Settings
-from schemas import KINDS
 from schemas.caller import EVERYBODY
 from service.lines import Batch, batches, read
 from service.progress import Progress
 from service.serve import opened
-from service.store.bulk import Bulk, Outcome, Row, bulk
+from service.store.bulk import BY_PLURAL, Bulk, Outcome, Row, bulk
 
 
 async def import_file(settings: Settings, path: str, plural: str, author: int) -> int:
     """Imports what is not there yet, and says so. Exit status 1: lines were refused."""
-    kind = next(kind for kind in KINDS if kind.plural == plural)
+    kind = BY_PLURAL[plural]
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
         async with opened(settings) as store, bulk(store, kind, caller) as way:

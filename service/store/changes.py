@@ -20,8 +20,8 @@ from schemas.slugs import TRASHED, slug_of
 from service.store import tree
 from service.store.copies import in_background, is_copied
 from service.store.links import New, name_key
-from service.store.lookups import Ref
-from service.store.records import PRIVATE, TRIES, Records
+from service.store.lookups import PRIVATE, Ref
+from service.store.records import TRIES, Records
 from service.store.usage import changed_uses, note
 
 PATIENCE = 2.0

@@ -9,6 +9,8 @@ from pymongo.errors import ConfigurationError, InvalidURI
 
 from config import SettingError
 
+DUPLICATE = 11000
+"""The server's code for a key that is taken."""
 Client = AsyncIOMotorClient[dict[str, Any]]
 Database = AsyncIOMotorDatabase[dict[str, Any]]
 Collection = AsyncIOMotorCollection[dict[str, Any]]

@@ -9,7 +9,7 @@ from typing import Any
 from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
 
 from service.store.batches import Batch
-from service.store.client import Database
+from service.store.client import DUPLICATE, Database
 
 Key = tuple[str, int]
 
@@ -50,5 +50,5 @@ class Inserts:
 
 def refusal(said: dict[str, Any]) -> Exception:
     """What a single insert would have raised."""
-    kind = DuplicateKeyError if said["code"] == 11000 else WriteError
+    kind = DuplicateKeyError if said["code"] == DUPLICATE else WriteError
     return kind(said["errmsg"], said["code"], said)

@@ -17,7 +17,7 @@ from schemas.language import Text
 from schemas.site import Site
 from service.store.client import Database
 from service.store.copies import copy_of
-from service.store.lookups import Lookup
+from service.store.lookups import PRIVATE, Lookup
 
 New = tuple[Kind, dict[str, Any]]
 Known = dict[tuple[str, int], dict[str, Any]]
@@ -40,7 +40,7 @@ class Links:
         self._database = database
         self._site = site
         self._make = make
-        self._records = Lookup(database)
+        self._records = Lookup(database, PRIVATE)
 
     async def resolve(self, data: Mapping[str, Any], caller: Caller) -> tuple[dict[str, Any], list[New]]:
         """The copies to embed for every link field sent, and the records to create with the event."""

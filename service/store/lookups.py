@@ -10,6 +10,8 @@ from service.store.batches import Batch
 from service.store.client import Database
 
 Ref = int | str
+PRIVATE = {"tok": 0, "text": 0, "sort": 0, "owes": 0}
+"""Left out where a record is read to be shown, changed or copied."""
 
 
 class Lookup:

@@ -34,7 +34,7 @@ from service.store.generation import Generation
 from service.store.ids import Ids
 from service.store.inserts import Inserts
 from service.store.links import Links, New
-from service.store.lookups import Lookup, Ref
+from service.store.lookups import PRIVATE, Lookup, Ref
 from service.store.news import News
 from service.store.passwords import Passwords
 from service.store.slugs import Slugs
@@ -44,7 +44,6 @@ from service.store.words import Words
 
 log = logging.getLogger("kalends.store")
 TRIES = 100
-PRIVATE = {"tok": 0, "text": 0, "sort": 0, "owes": 0}
 GLANCE = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
 
 

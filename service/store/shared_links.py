@@ -12,10 +12,10 @@ from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.store.client import Database
 from service.store.links import Known, Links, Maker, New, described, linked_ids, name_key
+from service.store.lookups import PRIVATE
 
 MOST = 20_000
 """Records to remember; more are looked up again."""
-UNREAD = {"tok": 0, "text": 0, "sort": 0}
 
 
 Wanted = str | dict[str, Any]
@@ -66,7 +66,7 @@ class SharedLinks(Links):
         if not unknown:
             return
         stored: ByName = defaultdict(list)
-        async for record in self._database[kind.plural].find(_likely(kind, unknown.values()), UNREAD):
+        async for record in self._database[kind.plural].find(_likely(kind, unknown.values()), PRIVATE):
             _file(stored, kind, record)
         for key, wanted in unknown.items():
             if found := _meant(stored, kind, wanted):

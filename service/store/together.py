@@ -20,15 +20,15 @@ from schemas.event import EVENT
 from schemas.event_view import LINKED
 from schemas.kind import Document, Kind
 from service.store import tree
-from service.store.client import Database
+from service.store.client import DUPLICATE, Database
 from service.store.copies import copy_of
-from service.store.shared_links import UNREAD
+from service.store.lookups import PRIVATE
 from service.store.usage import Step, Use, changed_uses
 
 log = logging.getLogger("kalends.store")
 PATIENCE = 50
 """Seconds that a batch may take; MongoDB gives up a transaction after sixty."""
-DUPLICATE, INTERRUPTED = 11000, 11601
+INTERRUPTED = 11601
 
 
 class Conflict(Exception):
@@ -79,7 +79,7 @@ async def _renew_copies(database: Database, name: str, events: Iterable[Document
     """Brings copies up to what the transaction sees; nobody can change that before it ends."""
     kind = LINKED[name]
     ids = list({copy["_id"] for event in events for copy in event[name]})
-    rows = database[kind.plural].find({"_id": {"$in": ids}}, UNREAD, session=session)
+    rows = database[kind.plural].find({"_id": {"$in": ids}}, PRIVATE, session=session)
     now = {row["_id"]: row async for row in rows}
     if len(now) < len(ids):  # one was deleted
         raise Conflict

@@ -12,7 +12,7 @@ from pymongo.errors import BulkWriteError
 from schemas.folding import LONGEST, TOKEN, fold, pieces, tokens, without_markup
 from schemas.kind import Kind, texts
 from service.store.batches import Batch
-from service.store.client import Database
+from service.store.client import DUPLICATE, Database
 from service.store.ids import Ids
 
 MOST = 2000
@@ -20,7 +20,6 @@ MOST = 2000
 CACHED = 50_000
 FEW = 10
 """Unknown words that are stored without asking for them first."""
-DUPLICATE = 11000
 LONG = 10_000
 """Characters from which folding a text is left to a thread."""
 
