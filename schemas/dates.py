@@ -63,10 +63,16 @@ def show(moment: datetime) -> str:
     return moment.isoformat(sep=" ", timespec="seconds")
 
 
-def details(moment: datetime) -> dict[str, str]:
-    """The parts of a date, zero-padded."""
-    year, month, day, hour, minutes, seconds = re.split("[- :]", show(moment))
-    return {"year": year, "month": month, "day": day, "hour": hour, "minutes": minutes, "seconds": seconds}
+def details(shown: str) -> dict[str, str]:
+    """The parts of a time as it is shown."""
+    return {
+        "year": shown[:4],
+        "month": shown[5:7],
+        "day": shown[8:10],
+        "hour": shown[11:13],
+        "minutes": shown[14:16],
+        "seconds": shown[17:],
+    }
 
 
 def _parse(value: object, now: datetime, zone: Zone) -> Moment:

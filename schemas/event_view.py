@@ -100,7 +100,8 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
         ("utc_start_date", record["start_utc"]),
         ("utc_end_date", record["end_utc"]),
     ):
-        shown[name], shown[f"{name}_details"] = show(moment), details(moment)
+        shown[name] = text = show(moment)
+        shown[f"{name}_details"] = details(text)
     shown |= {"timezone": zone.name, "timezone_abbr": zone.abbreviation(record["start_utc"])}
     shown |= {"cost": record["cost"]["text"], "cost_details": record["cost"]["details"]}
     shown["website"] = record.get("website")

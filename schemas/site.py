@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from urllib.parse import urlsplit
 
 from schemas.costs import Currency
@@ -23,11 +24,11 @@ class Site:
     max_per_page: int = 100
     radius_km: float = 40.234
 
-    @property
+    @cached_property
     def api(self) -> str:
         return self.base_url + self.namespace
 
-    @property
+    @cached_property
     def host(self) -> str:
         return urlsplit(self.base_url).netloc
 

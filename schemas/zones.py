@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from zoneinfo import ZoneInfo
 
@@ -44,6 +44,7 @@ class Zone:
         return local.tzname() or self.name
 
 
+@lru_cache(1000)
 def parse_zone(text: str) -> Zone:
     """The zone of an IANA name in any case, or of an offset such as UTC+2, UTC-5:30, UTC+5.5 or +02:00."""
     if text.upper() in ("UTC", "Z"):
@@ -84,6 +85,8 @@ def _zone_info(name: str) -> ZoneInfo:
         return ZoneInfo.from_file(file, key=name)
 
 
+# Records that are shown together share many of their times: those of a venue are in all its events.
+@lru_cache(10_000)
 def _convert(moment: datetime, source: tzinfo, target: tzinfo) -> datetime:
     return moment.replace(tzinfo=source).astimezone(target).replace(tzinfo=None, fold=0)
 

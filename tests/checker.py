@@ -29,9 +29,9 @@ async def differences(store: Store) -> list[str]:
     found = {kind.plural: await database[kind.plural].find().to_list(None) for kind in KINDS}
     rows: dict[str, Rows] = {plural: {row["_id"]: row for row in many} for plural, many in found.items()}
     numbers = {row["_id"]: row["n"] async for row in database["words"].find({}, {"n": 1})}
-    chores = [chore["_id"] async for chore in database["chores"].find()]
+    left = [note for name in ("chores", "debts") async for note in database[name].find()]
     return [
-        *(f"chore left: {chore}" for chore in chores),
+        *(f"left: {note}" for note in left),
         *_shared_names(rows),
         *_wrong_copies(rows),
         *_wrong_counts(rows),
@@ -46,7 +46,7 @@ async def differences(store: Store) -> list[str]:
 
 async def agrees(store: Store, seconds: float = 10.0) -> None:
     """Waits until there is no difference. Chores that refused requests have left are taken up as if they
-    were old; notes of what an event owes are not, since only a process that died leaves one."""
+    were old; notes of debts are not, since only a process that died leaves one."""
     found: list[str] = []
 
     async def clean() -> bool:
@@ -64,7 +64,7 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
 async def sweep_later(store: Store) -> None:
     """The sweep of a process long after everything that is still written down; nothing else may run."""
     await store.database["chores"].update_many({}, {"$set": {"at": LONG_AGO}})
-    await store.database["events"].update_many({"owes": {"$ne": None}}, {"$set": {"owes.$[].at": LONG_AGO}})
+    await store.database["debts"].update_many({}, {"$set": {"at": LONG_AGO}})
     await store.sweep()
 
 
@@ -88,8 +88,6 @@ def _shared_names(rows: Mapping[str, Rows]) -> Iterable[str]:
 
 def _wrong_copies(rows: Mapping[str, Rows]) -> Iterable[str]:
     for id, event in rows["events"].items():
-        if event.get("owes"):
-            yield f"event {id}: owes {event['owes']}"
         for field, kind in LINKED.items():
             copies = event.get(field, [])
             if len({copy["_id"] for copy in copies}) < len(copies):

@@ -19,10 +19,11 @@ from schemas.kind import Document, Kind
 from schemas.slugs import TRASHED, slug_of
 from service.store import tree
 from service.store.copies import in_background, is_copied
+from service.store.debts import Debt
 from service.store.links import New, name_key
 from service.store.lookups import PRIVATE, Ref
 from service.store.records import TRIES, Records
-from service.store.usage import changed_uses, note
+from service.store.usage import changed_uses
 
 PATIENCE = 2.0
 """Seconds that a request waits for events to follow; more is done behind it."""
@@ -94,8 +95,7 @@ class Changes(Records):
     async def _save(self, kind: Kind, stored: Document, settled: Document, new: list[New]) -> Document | None:
         changes = changed_uses(stored, stored | settled) if kind is EVENT else {}
         change: Document = {"$set": settled, "$inc": {"version": 1}}
-        if debt := note(changes, stored["version"] + 1, settled["modified_utc"]):
-            change["$push"] = {"owes": debt}
+        debt = Debt(stored["_id"], stored["version"] + 1, settled["modified_utc"], changes)
         if "key" in settled or "parent" in settled:
             # The name that was claimed at creation is free again.
             change["$unset"] = {"claim": ""}
@@ -103,13 +103,15 @@ class Changes(Records):
         chore = await self.copies.announce(kind, stored["_id"]) if follows else None
         if kind is EVENT:
             self.news.expect(stored, stored | settled)
-        saved = await self._store_change(kind, stored, change, new)
+        async with self.usage.debts.noted(debt):
+            saved = await self._store_change(kind, stored, change, new)
         if saved is None:
+            await self.usage.debts.cross_off([debt])
             return None
         if chore:
             await self._soon(self.copies.follow(chore))
         linked = any(name in settled for name in kind.links)
-        return await self._after_event(saved, changes, linked=linked) if changes or linked else saved
+        return await self._after_event(saved, debt, linked=linked) if changes or linked else saved
 
     async def _store_change(
         self, kind: Kind, stored: Document, change: Document, new: list[New]

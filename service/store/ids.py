@@ -11,7 +11,7 @@ from pymongo.errors import DuplicateKeyError
 from schemas import KINDS
 from service.store.client import Database
 
-BLOCK = 20
+BLOCK = 100
 
 
 class Ids:

@@ -77,7 +77,6 @@ EVENTS = [
         for field, kind in LINKED.items()
         if kind.is_post
     ),
-    index("owing", "owes.refs", sparse=True),
 ]
 INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind in KINDS} | {
     "tokens": [index("digest", "digest", unique=True)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
@@ -11,7 +12,13 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
 from service.store.batches import Batch
 from service.store.client import DUPLICATE, Database
 
-Key = tuple[str, int]
+
+@dataclass(frozen=True, eq=False)
+class Insertion:
+    """One record to be stored."""
+
+    plural: str
+    record: dict[str, Any]
 
 
 class Inserts:
@@ -19,24 +26,19 @@ class Inserts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: dict[Key, dict[str, Any]] = {}
-        self._batch = Batch[Key, Exception](self._store)
+        self._batch = Batch[Insertion, Exception](self._store)
 
     async def one(self, plural: str, record: dict[str, Any]) -> None:
         """Stores a record; DuplicateKeyError if its id, slug or claim is taken."""
-        key = (plural, record["_id"])
-        self._waiting[key] = record
-        if refused := await self._batch.ask(key):
+        if refused := await self._batch.ask(Insertion(plural, record)):
             raise refused
 
-    async def _store(self, keys: Sequence[Key]) -> dict[Key, Exception]:
+    async def _store(self, asked: Sequence[Insertion]) -> dict[Insertion, Exception]:
         records: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for plural, id in keys:
-            records[plural].append(self._waiting.pop((plural, id)))
-        refused: dict[Key, Exception] = {}
-        for plural, many in records.items():
-            refused |= {(plural, id): error for id, error in (await self._many(plural, many)).items()}
-        return refused
+        for one in asked:
+            records[one.plural].append(one.record)
+        refused = {plural: await self._many(plural, many) for plural, many in records.items()}
+        return {one: error for one in asked if (error := refused[one.plural].get(one.record["_id"]))}
 
     async def _many(self, plural: str, records: list[dict[str, Any]]) -> dict[int, Exception]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from service.store.batches import Batch
 from service.store.client import Database
 
 Ref = int | str
-PRIVATE = {"tok": 0, "text": 0, "sort": 0, "owes": 0}
+PRIVATE = {"tok": 0, "text": 0, "sort": 0}
 """Left out where a record is read to be shown, changed or copied."""
 
 
@@ -30,8 +31,14 @@ class Lookup:
         wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
         for plural, ref in asked:
             wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)
-        found: dict[tuple[str, Ref], dict[str, Any]] = {}
-        for (plural, name), refs in wanted.items():
-            rows = await self._database[plural].find({name: {"$in": refs}}, self._shown).to_list(None)
-            found |= {(plural, row[name]): row for row in rows}
-        return found
+        many = await asyncio.gather(
+            *(
+                self._database[plural].find({name: {"$in": refs}}, self._shown).to_list(None)
+                for (plural, name), refs in wanted.items()
+            )
+        )
+        return {
+            (plural, row[name]): row
+            for (plural, name), rows in zip(wanted, many, strict=True)
+            for row in rows
+        }

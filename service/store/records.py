@@ -29,7 +29,9 @@ from schemas.site import Site
 from schemas.slugs import slug_of
 from service.store import tree
 from service.store.client import Client, Collection, Database
+from service.store.convoys import Convoy
 from service.store.copies import Copies
+from service.store.debts import Debt
 from service.store.generation import Generation
 from service.store.ids import Ids
 from service.store.inserts import Inserts
@@ -39,7 +41,7 @@ from service.store.news import News
 from service.store.passwords import Passwords
 from service.store.slugs import Slugs
 from service.store.totals import Totals
-from service.store.usage import Usage, changed_uses, note, unused
+from service.store.usage import Usage, changed_uses, unused
 from service.store.words import Words
 
 log = logging.getLogger("kalends.store")
@@ -66,6 +68,7 @@ class Records:
         self._wholes = Lookup(database, PRIVATE)
         self.slugs = Slugs(database)
         self._inserts = Inserts(database)
+        self._convoy = Convoy()
         self._links = Links(database, site, self._prepare)
         self._tasks: set[asyncio.Task[None]] = set()
         self._naming: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -107,7 +110,8 @@ class Records:
         if kind is EVENT:
             data = data | {"password": await self.passwords.hash(data.get("password"))}
         # Equal names wait for each other here, and not in vain tries for one slug.
-        async with self._naming.setdefault(f"{kind.name}:{data[kind.title]}", asyncio.Lock()):
+        naming = self._naming.setdefault(f"{kind.name}:{data[kind.title]}", asyncio.Lock())
+        async with naming, self._convoy:
             for tried in range(TRIES):
                 # Most names are new: the slug is looked for only after it was refused.
                 record = await self._prepare(kind, data, caller, hopeful=not tried)
@@ -154,11 +158,10 @@ class Records:
         await self._check_parent(record, caller)
         links, new = await self._links.resolve({name: data.get(name) for name in kind.links}, caller)
         record |= links
-        changes = changed_uses(None, record)
-        if debt := note(changes, 1, record["modified_utc"]):
-            record["owes"] = [debt]
-        await self._store_together([*new, (kind, record)])
-        return await self._after_event(record, changes, linked=True)
+        debt = Debt(record["_id"], 1, record["modified_utc"], changed_uses(None, record))
+        async with self.usage.debts.noted(debt):
+            await self._store_together([*new, (kind, record)])
+        return await self._after_event(record, debt, linked=True)
 
     async def _store_together(self, new: list[New]) -> None:
         """All or nothing: one record as it is, several in a transaction."""
@@ -173,11 +176,12 @@ class Records:
         async with await self.client.start_session() as session:
             await session.with_transaction(insert)
 
-    async def _after_event(self, event: Document, changes: Any, *, linked: bool) -> Document:
+    async def _after_event(self, event: Document, debt: Debt, *, linked: bool) -> Document:
         """What follows a write that is done: its failure is left to a sweep, which the note tells."""
         try:
-            counted = self.usage.apply(event["_id"], event["version"], changes)
-            _, *stale = await asyncio.gather(counted, *([self.copies.refresh(event)] if linked else []))
+            _, *stale = await asyncio.gather(
+                self.usage.apply(debt), *([self.copies.refresh(event)] if linked else [])
+            )
             return await self.find(EVENT, event["_id"]) if any(stale) else event
         except PyMongoError as error:
             log.warning("left for the next sweep: %s", error)

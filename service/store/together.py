@@ -22,8 +22,9 @@ from schemas.kind import Document, Kind
 from service.store import tree
 from service.store.client import DUPLICATE, Database
 from service.store.copies import copy_of
+from service.store.debts import Use
 from service.store.lookups import PRIVATE
-from service.store.usage import Step, Use, changed_uses
+from service.store.usage import Step, changed_uses
 
 log = logging.getLogger("kalends.store")
 PATIENCE = 50

@@ -1,8 +1,7 @@
 """How much venues, organizers and terms are used: counts and last ends, kept beside each record.
 
-An event's write carries a note of what it owes (`owes`). The counters are then changed one by one, outside
-any transaction, so that a popular term never makes writers wait for each other. A process that dies in
-between leaves the note; `settle_debts` finds it and counts afresh.
+Counters are changed one by one, outside any transaction, so that a popular term never makes writers wait for
+each other. A debt that is noted before an event is written tells what must be counted if its process dies.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from pymongo import UpdateOne
@@ -20,18 +19,12 @@ from schemas.event_view import LINKED, is_locked
 from schemas.kind import Kind
 from service.store.batches import Batch
 from service.store.client import Database
+from service.store.debts import UNWRITTEN, Debt, Debts, State, Use
 from service.store.visibility import UNLOCKED
 
 PUBLIC = {"status": "publish", **UNLOCKED}
 LIVE = {"status": {"$ne": "trash"}}
 UNUSED = {"publish": 0, "live": 0, "publish_end": None, "live_end": None, "rev": 0}
-GRACE = timedelta(seconds=10)
-"""A note older than this belongs to a process that died."""
-Use = tuple[str, int]
-State = tuple[bool, bool, datetime | None]
-Uses = Mapping[Use, tuple[State, State]]
-Write = tuple[int, int]
-"""The id of an event, and the version that it was given."""
 
 
 def uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
@@ -53,22 +46,14 @@ def changed_uses(
     return {use: (was, now) for use, (was, now) in pairs.items() if was != now}
 
 
+def has_end(use: Use) -> bool:
+    """Whether the last end of the events is kept: venues and organizers can be asked for those to come."""
+    return LINKED[use[0]].is_post
+
+
 def shrinks(was: State, now: State) -> bool:
     """Whether a last end may have come from what is no longer so."""
     return now[0] < was[0] or now[1] < was[1] or now[2] is None or was[2] is None or now[2] < was[2]
-
-
-def note(changes: Mapping[Use, Any], version: int, now: datetime) -> dict[str, Any] | None:
-    """What an event's document says until the counters of its links are right."""
-    refs = [f"{field}:{id}" for field, id in changes]
-    return {"version": version, "at": now, "refs": refs} if refs else None
-
-
-def taking(event: int, version: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The update that takes a note away: of an event that was not written since, nor taken up by a sweep."""
-    mine = {"version": version}
-    unseen = {"_id": event, **mine, "owes": {"$elemMatch": mine | {"late": {"$ne": True}}}}
-    return unseen, {"$pull": {"owes": mine}}
 
 
 @dataclass
@@ -96,56 +81,38 @@ class Usage:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: dict[Write, Uses] = {}
-        self._batch = Batch[Write, None](self._apply)
+        self.debts = Debts(database)
+        self._batch = Batch[Debt, None](self._apply)
 
-    async def apply(self, event: int, version: int, changes: Uses) -> None:
-        """Brings the counters up to one write of an event, then takes its note away."""
-        if changes:
-            self._waiting[event, version] = changes
-            await self._batch.ask((event, version))
+    async def apply(self, debt: Debt) -> None:
+        """Brings the counters up to one write of an event, then crosses its debt off."""
+        if debt.changes:
+            await self._batch.ask(debt)
 
-    async def _apply(self, writes: Sequence[Write]) -> dict[Write, None]:
+    async def _apply(self, debts: Sequence[Debt]) -> dict[Debt, None]:
         """Counts what several writes have changed: a popular record is written once for all of them."""
-        told = {write: self._waiting.pop(write) for write in writes}
-        both = [(use, was, now) for changes in told.values() for use, (was, now) in changes.items()]
+        both = [(use, was, now) for debt in debts for use, (was, now) in debt.changes.items()]
         steps: defaultdict[Use, Step] = defaultdict(Step)
         for use, was, now in both:
-            steps[use].add(was, now, ends=LINKED[use[0]].is_post)
+            steps[use].add(was, now, ends=has_end(use))
         fields = {field for field, _ in steps}
         await asyncio.gather(*(self._count(field, steps) for field in fields))
-        shortened = {use for use, was, now in both if LINKED[use[0]].is_post and was[1] and shrinks(was, now)}
-        await asyncio.gather(*(self._last_end(*use) for use in shortened))
-        await self._all_done(told)
+        unsure = {use for use, was, now in both if has_end(use) and was[1] and shrinks(was, now)}
+        unsure |= await self._written_again(debts)
+        await asyncio.gather(*(self._last_end(*use) for use in unsure))
+        if not await self.debts.cross_off(debts):
+            present = datetime.now(UTC).replace(tzinfo=None)
+            for use in steps:
+                await self._recount_until_still(*use, present)
         return {}
 
-    async def _all_done(self, told: Mapping[Write, Uses]) -> None:
-        """Takes the notes of several writes away; where one was not as it was left, looks at each."""
-        events = self._database["events"]
-        taken = await events.bulk_write([UpdateOne(*taking(*write)) for write in told], ordered=False)
-        if taken.matched_count == len(told):
-            return
-        ids = [event for event, _ in told]
-        rows = await events.find({"_id": {"$in": ids}, "owes": {"$ne": []}}, {"owes": 1}).to_list(None)
-        left = {(row["_id"], note["version"]) for row in rows for note in row.get("owes", ())}
-        gone = told.keys() - left
-        suspect = told if len(gone) > taken.matched_count else told.keys() & left
-        for write in suspect:
-            await self._done(*write, told[write])
-
-    async def _done(self, event: int, version: int, changes: Mapping[Use, Any]) -> None:
-        """Takes the note away. An event that was written again meanwhile may have been counted before this:
-        then the last ends are found afresh. A note that a sweep took up means that the sweep counted too."""
-        events, mine = self._database["events"], {"version": version}
-        if (await events.update_one(*taking(event, version))).matched_count:
-            return
-        await asyncio.gather(*(self._last_end(*use) for use in changes if LINKED[use[0]].is_post))
-        before = await events.find_one_and_update({"_id": event}, {"$pull": {"owes": mine}}, {"owes": 1})
-        notes = (before or {}).get("owes", [])
-        if not any(note["version"] == version and not note.get("late") for note in notes):
-            now = datetime.now(UTC).replace(tzinfo=None)
-            for field, id in changes:
-                await self._recount_until_still(field, id, now)
+    async def _written_again(self, debts: Sequence[Debt]) -> set[Use]:
+        """What was linked to by events that were written again meanwhile, and perhaps counted before this."""
+        wanted = {"_id": {"$in": [debt.event for debt in debts]}}
+        rows = await self._database["events"].find(wanted, {"version": 1}).to_list(None)
+        versions = {row["_id"]: row["version"] for row in rows}
+        again = [debt for debt in debts if versions.get(debt.event) != debt.version]
+        return {use for debt in again for use in debt.changes if has_end(use)}
 
     async def _count(self, field: str, steps: Mapping[Use, Step]) -> None:
         changes = [
@@ -177,8 +144,7 @@ class Usage:
             return True
         published = await events.count_documents({f"{field}._id": id, **PUBLIC})
         live = await events.count_documents({f"{field}._id": id, **LIVE})
-        fresh = {"refs": f"{field}:{id}", "at": {"$gte": now - GRACE}}
-        if await events.find_one({"owes.refs": f"{field}:{id}", "owes": {"$elemMatch": fresh}}, {"_id": 1}):
+        if await self.debts.is_open(f"{field}:{id}", now):
             return False
         counted = {"events.publish": published, "events.live": live}
         result = await collection.update_one(
@@ -190,18 +156,17 @@ class Usage:
 
     async def settle_debts(self, now: datetime, refresh: Callable[[Any], Awaitable[bool]]) -> None:
         """Finds the notes of processes that died, and makes good on them."""
-        events = self._database["events"]
-        shown = {"owes": 1} | {f"{field}.{name}": 1 for field in LINKED for name in ("_id", "version")}
-        async for event in events.find({"owes.refs": {"$exists": True}}, shown):
-            for debt in (debt for debt in event["owes"] if debt["at"] < now - GRACE):
-                mine = {"version": debt["version"]}
-                taken = {"_id": event["_id"], "owes": {"$elemMatch": mine}}
-                if not (await events.update_one(taken, {"$set": {"owes.$.late": True}})).matched_count:
-                    continue
+        shown = {"version": 1} | {f"{field}.{name}": 1 for field in LINKED for name in ("_id", "version")}
+        async for note in self.debts.left(now):
+            event = await self._database["events"].find_one({"_id": note["event"]}, shown)
+            if event is None or event["version"] < note["version"]:
+                if note["at"] < now - UNWRITTEN:
+                    await self.debts.drop(note)
+            elif await self.debts.take_up(note):
                 await refresh(event)
-                uses = [ref.partition(":") for ref in debt["refs"]]
+                uses = [ref.partition(":") for ref in note["refs"]]
                 if all([await self._recount_until_still(field, int(id), now) for field, _, id in uses]):
-                    await events.update_one({"_id": event["_id"]}, {"$pull": {"owes": mine}})
+                    await self.debts.drop(note)
 
     async def _recount_until_still(self, field: str, id: int, now: datetime) -> bool:
         for _ in range(100):
