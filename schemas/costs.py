@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from schemas.language import Text
@@ -134,6 +135,7 @@ def _symbol(mark: str, code: str, site: Currency) -> str:
     return mark if "$" in mark else CURRENCIES[code][0]
 
 
+@lru_cache(1000)
 def _codes(mark: str, site: Currency) -> set[str]:
     # "Try 10 …" is an invitation, not Turkish lira.
     spelling = mark if mark in ("try", "Try") else mark.rstrip(".").upper()

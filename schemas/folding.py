@@ -47,11 +47,11 @@ def tokens(folded: str) -> set[str]:
 
     A very long word counts as overlapping stretches, so that each of its short parts lies within one.
     """
-    return {
-        word[at : at + 2 * LONGEST]
-        for word in TOKEN.findall(folded)
-        for at in range(0, max(len(word) - LONGEST, 1), LONGEST)
-    }
+    words = set(TOKEN.findall(folded))
+    long = {word for word in words if len(word) > 2 * LONGEST}
+    return (words - long).union(
+        word[at : at + 2 * LONGEST] for word in long for at in range(0, len(word) - LONGEST, LONGEST)
+    )
 
 
 def pieces(search: str) -> list[str]:

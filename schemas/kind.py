@@ -32,8 +32,10 @@ class Input(Schema):
         field_obj.error_messages["null"] = Text("Must not be empty.")
 
     @pre_load
-    def clear(self, values: Mapping[str, Any], **_: Any) -> Document:
+    def clear(self, values: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         """An empty text clears an optional field, whatever its type."""
+        if "" not in values.values():
+            return values
         optional = {name for name, one in self.fields.items() if not one.required}
         return {name: None if value == "" and name in optional else value for name, value in values.items()}
 

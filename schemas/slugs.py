@@ -12,6 +12,8 @@ TRASHED = "__trashed"
 
 def slug_of(text: str, otherwise: str) -> str:
     """Lower-case ASCII words joined by `-`; `otherwise` where nothing of the text can be spelled."""
+    if not text:
+        return otherwise
     plain = re.sub(r"<[^<>]*>", "", text)
     joined = re.sub(r"[\s./–—]+", "-", plain)
     kept = re.sub(r"[^\w-]", "", joined)

@@ -341,7 +341,7 @@ async def test_an_event_that_was_linked_by_a_dying_process_shows_the_new_name(
         raise Died
 
     monkeypatch.setattr(pair[0].store.words, "searchable", renamed_meanwhile)
-    monkeypatch.setattr(pair[0].store.usage, "apply", dies)
+    monkeypatch.setattr(pair[0].store.usage, "count", dies)
     wanted = load(EVENT.schema, {"title": "Linked", "venue": [venue["id"]]}, Site(), partial=True)
     with pytest.raises(Died):
         await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)
@@ -372,15 +372,14 @@ async def test_counts_are_made_good_after_a_death(
     }
     event = await pair[0].event(**links)
     await pair[0].event(**links)
-    apply, debts = pair[0].store.usage.apply, pair[0].store.database["debts"]
+    count = pair[0].store.usage.count
 
     async def dies(debt: Debt) -> None:
-        if counted and debt.changes:
-            await apply(debt)
-            await debts.insert_one(debt.note())
+        if counted:
+            await count(debt)
         raise Died
 
-    monkeypatch.setattr(pair[0].store.usage, "apply", dies)
+    monkeypatch.setattr(pair[0].store.usage, "count", dies)
     wanted = load(EVENT.schema, STEPS[step], Site(), partial=True)
     with pytest.raises(Died):
         await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)
@@ -391,14 +390,14 @@ async def test_counts_are_made_good_after_a_death(
 async def test_a_slow_process_that_was_taken_for_dead_does_not_count_twice(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    apply, slow, swept = pair[0].store.usage.apply, asyncio.Event(), asyncio.Event()
+    count, slow, swept = pair[0].store.usage.count, asyncio.Event(), asyncio.Event()
 
     async def waits(*arguments: Any) -> None:
         slow.set()
         await swept.wait()
-        await apply(*arguments)
+        await count(*arguments)
 
-    monkeypatch.setattr(pair[0].store.usage, "apply", waits)
+    monkeypatch.setattr(pair[0].store.usage, "count", waits)
     creation = asyncio.create_task(pair[0].event(venue={"venue": "Hall"}, tags=["tag"]))
     await slow.wait()
     await sweep_later(pair[1].store)
@@ -416,7 +415,7 @@ async def test_a_note_stays_as_long_as_counting_did_not_work(
     async def never_still(*arguments: Any) -> bool:
         return False
 
-    monkeypatch.setattr(pair[0].store.usage, "apply", dies)
+    monkeypatch.setattr(pair[0].store.usage, "count", dies)
     wanted = {"title": "Event", "start_date": "2027-06-01", "end_date": "2027-06-02", "tags": ["popular"]}
     with pytest.raises(Died):
         await pair[0].store.create(EVENT, load(EVENT.schema, wanted, Site()), EVERYBODY)
@@ -435,7 +434,7 @@ async def test_an_event_that_was_written_is_acknowledged_also_when_counting_fail
     async def fails(*arguments: Any) -> None:
         raise AutoReconnect("connection closed")
 
-    monkeypatch.setattr(pair[0].store.usage, "apply", fails)
+    monkeypatch.setattr(pair[0].store.usage, "count", fails)
     event = await pair[0].event(tags=["tag"])
     assert (await pair[0].patch(f"/events/{event['id']}", {"tags": ["other"]}))[0] == 200
     await sweep_later(pair[1].store)
@@ -450,14 +449,14 @@ async def test_the_last_end_is_right_when_the_writes_of_one_event_are_counted_ou
 ) -> None:
     venue = await pair[0].made("venues", venue="Hall")
     await pair[0].event(venue=[venue["id"]])
-    apply, written, trashed = pair[0].store.usage.apply, asyncio.Event(), asyncio.Event()
+    count, written, trashed = pair[0].store.usage.count, asyncio.Event(), asyncio.Event()
 
     async def waits(*arguments: Any) -> None:
         written.set()
         await trashed.wait()
-        await apply(*arguments)
+        await count(*arguments)
 
-    monkeypatch.setattr(pair[0].store.usage, "apply", waits)
+    monkeypatch.setattr(pair[0].store.usage, "count", waits)
     creation = asyncio.create_task(pair[0].event("Last", venue=[venue["id"]], end_date="2029-01-01 00:00:00"))
     await written.wait()
     assert (await pair[1].delete("/events/by-slug/last"))[0] == 200

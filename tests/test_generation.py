@@ -91,9 +91,9 @@ async def test_those_who_ask_together_are_told_together_and_nothing_from_before(
         return {key: len(looks) for key in keys}
 
     batch = Batch[int, int](look)  # type: ignore[arg-type]
-    first = asyncio.create_task(batch.ask(1))
+    first = batch.ask(1)
     await asyncio.sleep(0.01)
-    others = [asyncio.create_task(batch.ask(key)) for key in (1, 2, 2, 3)]
+    others = [batch.ask(key) for key in (1, 2, 2, 3)]
     await asyncio.sleep(0.01)
     others.pop().cancel()  # who gives up takes nothing from the others
     goes_on.set()

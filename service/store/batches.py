@@ -19,13 +19,13 @@ class Batch(Generic[Key, Value]):
         self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
         self._looking: asyncio.Task[None] | None = None
 
-    async def ask(self, key: Key) -> Value | None:
+    def ask(self, key: Key) -> asyncio.Future[Value | None]:
         # One for each who asks: who gives up waiting takes nothing from the others.
         answer: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append(answer)
         if self._looking is None:
             self._looking = asyncio.create_task(self._look_while_asked())
-        return await answer
+        return answer
 
     async def _look_while_asked(self) -> None:
         while self._waiting:

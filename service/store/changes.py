@@ -106,7 +106,7 @@ class Changes(Records):
         async with self.usage.debts.noted(debt):
             saved = await self._store_change(kind, stored, change, new)
         if saved is None:
-            await self.usage.debts.cross_off([debt])
+            await self.usage.debts.cross_off(debt)
             return None
         if chore:
             await self._soon(self.copies.follow(chore))

@@ -7,7 +7,7 @@ from types import TracebackType
 
 FULL = 16
 """Writers that do not wait any longer for those before them."""
-PATIENCE = 0.05
+PATIENCE = 0.5
 """Seconds that one waits at most: those before may have a long way."""
 
 

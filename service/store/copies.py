@@ -49,12 +49,12 @@ def is_copied(kind: Kind, name: str) -> bool:
 class Copies:
     """The fan-out from one changed record to the events that show it."""
 
-    def __init__(self, database: Database, site: Site) -> None:
+    def __init__(self, database: Database, site: Site, versions: Lookup) -> None:
         self._database = database
         self._site = site
         self._events = database[EVENT.plural]
         self._chores = database["chores"]
-        self._versions = Lookup(database, {"version": 1})
+        self._versions = versions
 
     async def announce(self, kind: Kind, id: int) -> dict[str, Any]:
         """Writes down that events will have to follow this record."""

@@ -51,6 +51,7 @@ class Debts:
         # A note that comes back after a crash only makes a sweep count again: nobody need wait for that.
         self._soon = self._notes.with_options(write_concern=WriteConcern(1))
         self._writing = Batch[Debt, None](self._write)
+        self._crossing = Batch[Debt, bool](self._cross_off)
 
     @asynccontextmanager
     async def noted(self, debt: Debt) -> AsyncIterator[None]:
@@ -60,19 +61,21 @@ class Debts:
         try:
             yield
         except DuplicateKeyError:  # other errors do not tell whether it was written
-            await self.cross_off([debt])
+            await self.cross_off(debt)
             raise
 
     async def _write(self, debts: Sequence[Debt]) -> dict[Debt, None]:
         await self._notes.insert_many([debt.note() for debt in debts], ordered=False)
         return {}
 
-    async def cross_off(self, debts: Sequence[Debt]) -> bool:
-        """False where a sweep has taken one up, and has counted too."""
-        if not (ids := [debt.id for debt in debts if debt.changes]):
-            return True
-        crossed = await self._soon.delete_many({"_id": {"$in": ids}, "late": {"$ne": True}})
-        return crossed.deleted_count == len(ids)
+    async def cross_off(self, debt: Debt) -> bool:
+        """False where a sweep has taken it up, and has counted too."""
+        return not debt.changes or bool(await self._crossing.ask(debt))
+
+    async def _cross_off(self, debts: Sequence[Debt]) -> dict[Debt, bool]:
+        mine = {"_id": {"$in": [debt.id for debt in debts]}, "late": {"$ne": True}}
+        crossed = await self._soon.delete_many(mine)
+        return dict.fromkeys(debts, crossed.deleted_count == len(debts))
 
     async def is_open(self, ref: str, now: datetime) -> bool:
         """Whether a process may be counting this at the moment."""

@@ -11,6 +11,9 @@ from service.store.batches import Batch
 from service.store.client import Database
 
 Ref = int | str
+Row = dict[str, Any]
+Asked = tuple[str, Ref]
+"""The plural of a kind, and what names one record of it."""
 PRIVATE = {"tok": 0, "text": 0, "sort": 0}
 """Left out where a record is read to be shown, changed or copied."""
 
@@ -18,27 +21,37 @@ PRIVATE = {"tok": 0, "text": 0, "sort": 0}
 class Lookup:
     """Looks records of any kind up, with all or some of their fields."""
 
-    def __init__(self, database: Database, shown: Mapping[str, int] | None = None) -> None:
+    def __init__(self, database: Database, shown: Mapping[str, int]) -> None:
         self._database = database
         self._shown = shown
-        self._batch = Batch[tuple[str, Ref], dict[str, Any]](self._look)
+        self._batch = Batch[Asked, Row](self._look)
 
-    async def one(self, plural: str, ref: Ref) -> dict[str, Any] | None:
+    def one(self, plural: str, ref: Ref) -> asyncio.Future[Row | None]:
         """A record as it is now. Others may be given the same one: it is not to be changed."""
-        return await self._batch.ask((plural, ref))
+        return self._batch.ask((plural, ref))
 
-    async def _look(self, asked: Sequence[tuple[str, Ref]]) -> dict[tuple[str, Ref], dict[str, Any]]:
+    async def _look(self, asked: Sequence[Asked]) -> dict[Asked, Row]:
         wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
         for plural, ref in asked:
             wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)
-        many = await asyncio.gather(
-            *(
-                self._database[plural].find({name: {"$in": refs}}, self._shown).to_list(None)
-                for (plural, name), refs in wanted.items()
-            )
-        )
-        return {
-            (plural, row[name]): row
-            for (plural, name), rows in zip(wanted, many, strict=True)
-            for row in rows
-        }
+        parts = [(plural, name, {name: {"$in": refs}}) for (plural, name), refs in wanted.items()]
+        return await (self._in_one(*parts[0]) if len(parts) == 1 else self._in_many(parts))
+
+    async def _in_one(self, plural: str, name: str, wanted: Row) -> dict[Asked, Row]:
+        rows = await self._database[plural].find(wanted, self._shown).to_list(None)
+        return {(plural, row[name]): row for row in rows}
+
+    async def _in_many(self, parts: Sequence[tuple[str, str, Row]]) -> dict[Asked, Row]:
+        """From several collections by one command, since each has its price."""
+        first, *others = [
+            Row(coll=plural, pipeline=[{"$match": wanted}, {"$project": self._shown}, tagged(plural, name)])
+            for plural, name, wanted in parts
+        ]
+        united = [*first["pipeline"], *({"$unionWith": other} for other in others)]
+        rows = await self._database[first["coll"]].aggregate(united).to_list(None)
+        return {(plural, row[name]): row for row in rows for plural, name in [row.pop("found")]}
+
+
+def tagged(plural: str, name: str) -> Row:
+    """The step that lets a row say where it was found, and by what."""
+    return {"$set": {"found": [plural, name]}}

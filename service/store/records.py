@@ -58,8 +58,9 @@ class Records:
         self.site = site
         self.ids = Ids(database)
         self.words = Words(database, self.ids)
-        self.usage = Usage(database)
-        self.copies = Copies(database, site)
+        versions = Lookup(database, {"version": 1})
+        self.usage = Usage(database, versions)
+        self.copies = Copies(database, site, versions)
         self.passwords = Passwords()
         self.generation = Generation(database)
         self.news = News(database)
@@ -179,9 +180,10 @@ class Records:
     async def _after_event(self, event: Document, debt: Debt, *, linked: bool) -> Document:
         """What follows a write that is done: its failure is left to a sweep, which the note tells."""
         try:
-            _, *stale = await asyncio.gather(
-                self.usage.apply(debt), *([self.copies.refresh(event)] if linked else [])
-            )
+            await self.usage.count(debt)
+            # Both ask for versions, and all that were written together ask at once.
+            settled = [self.usage.settle(debt), *([self.copies.refresh(event)] if linked else [])]
+            _, *stale = await asyncio.gather(*settled)
             return await self.find(EVENT, event["_id"]) if any(stale) else event
         except PyMongoError as error:
             log.warning("left for the next sweep: %s", error)

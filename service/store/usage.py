@@ -15,11 +15,13 @@ from typing import Any
 
 from pymongo import UpdateOne
 
+from schemas.event import EVENT
 from schemas.event_view import LINKED, is_locked
 from schemas.kind import Kind
 from service.store.batches import Batch
 from service.store.client import Database
 from service.store.debts import UNWRITTEN, Debt, Debts, State, Use
+from service.store.lookups import Lookup
 from service.store.visibility import UNLOCKED
 
 PUBLIC = {"status": "publish", **UNLOCKED}
@@ -51,8 +53,10 @@ def has_end(use: Use) -> bool:
     return LINKED[use[0]].is_post
 
 
-def shrinks(was: State, now: State) -> bool:
+def was_cut(was: State, now: State) -> bool:
     """Whether a last end may have come from what is no longer so."""
+    if not was[1]:
+        return False
     return now[0] < was[0] or now[1] < was[1] or now[2] is None or was[2] is None or now[2] < was[2]
 
 
@@ -79,40 +83,39 @@ class Step:
 class Usage:
     """The counters."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, versions: Lookup) -> None:
         self._database = database
+        self._versions = versions
         self.debts = Debts(database)
-        self._batch = Batch[Debt, None](self._apply)
+        self._counting = Batch[Debt, None](self._count_all)
 
-    async def apply(self, debt: Debt) -> None:
-        """Brings the counters up to one write of an event, then crosses its debt off."""
+    async def count(self, debt: Debt) -> None:
+        """Brings the counters up to one write of an event."""
         if debt.changes:
-            await self._batch.ask(debt)
+            await self._counting.ask(debt)
 
-    async def _apply(self, debts: Sequence[Debt]) -> dict[Debt, None]:
-        """Counts what several writes have changed: a popular record is written once for all of them."""
-        both = [(use, was, now) for debt in debts for use, (was, now) in debt.changes.items()]
+    async def _count_all(self, debts: Sequence[Debt]) -> dict[Debt, None]:
+        """What several writes have changed: a popular record is written once for all of them."""
         steps: defaultdict[Use, Step] = defaultdict(Step)
-        for use, was, now in both:
-            steps[use].add(was, now, ends=has_end(use))
-        fields = {field for field, _ in steps}
-        await asyncio.gather(*(self._count(field, steps) for field in fields))
-        unsure = {use for use, was, now in both if has_end(use) and was[1] and shrinks(was, now)}
-        unsure |= await self._written_again(debts)
-        await asyncio.gather(*(self._last_end(*use) for use in unsure))
-        if not await self.debts.cross_off(debts):
-            present = datetime.now(UTC).replace(tzinfo=None)
-            for use in steps:
-                await self._recount_until_still(*use, present)
+        for debt in debts:
+            for use, (was, now) in debt.changes.items():
+                steps[use].add(was, now, ends=has_end(use))
+        await asyncio.gather(*(self._count(field, steps) for field in {field for field, _ in steps}))
         return {}
 
-    async def _written_again(self, debts: Sequence[Debt]) -> set[Use]:
-        """What was linked to by events that were written again meanwhile, and perhaps counted before this."""
-        wanted = {"_id": {"$in": [debt.event for debt in debts]}}
-        rows = await self._database["events"].find(wanted, {"version": 1}).to_list(None)
-        versions = {row["_id"]: row["version"] for row in rows}
-        again = [debt for debt in debts if versions.get(debt.event) != debt.version]
-        return {use for debt in again for use in debt.changes if has_end(use)}
+    async def settle(self, debt: Debt) -> None:
+        """After counting: finds last ends afresh where that is needed, and crosses the debt off."""
+        if not debt.changes:
+            return
+        event = await self._versions.one(EVENT.plural, debt.event)
+        # An event that was written again meanwhile may have been counted before this.
+        is_last = event is not None and event["version"] == debt.version
+        ends = [use for use, (was, now) in debt.changes.items() if has_end(use)]
+        unsure = [use for use in ends if not is_last or was_cut(*debt.changes[use])]
+        await asyncio.gather(*(self._last_end(*use) for use in unsure))
+        if not await self.debts.cross_off(debt):
+            for use in debt.changes:
+                await self._recount_until_still(*use, datetime.now(UTC).replace(tzinfo=None))
 
     async def _count(self, field: str, steps: Mapping[Use, Step]) -> None:
         changes = [

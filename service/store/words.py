@@ -62,17 +62,19 @@ class Words:
         return [
             {
                 "text": text,
-                "tok": sorted(numbers[word] for word in words),
+                "tok": sorted(map(numbers.__getitem__, words)),
                 "sort": fold(record[kind.title])[:100],
             }
             for record, (text, words) in zip(records, folded, strict=True)
         ]
 
-    async def numbers(self, wanted: set[str]) -> dict[str, int]:
-        found = {word: self._known[word] for word in wanted if word in self._known}
-        if missing := frozenset(wanted - found.keys()):
-            found |= await self._batch.ask(missing) or {}
-        return found
+    async def numbers(self, wanted: set[str]) -> Mapping[str, int]:
+        """The numbers of these words, and perhaps of others."""
+        missing = frozenset(wanted.difference(self._known))
+        if not missing:
+            return self._known
+        found = {word: self._known[word] for word in wanted - missing}
+        return {**found, **(await self._batch.ask(missing) or {})}
 
     async def _learn(self, asked: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
         """The numbers of words that this process does not know, for all who wait for some."""
