@@ -30,7 +30,7 @@ class Answer:
     def to(self, request: web.Request) -> web.Response:
         """What a client gets: 304 if it has this already."""
         unchanged = not_modified(request, self.headers["ETag"])
-        return unchanged or web.Response(body=self.body, headers=self.headers.copy())
+        return unchanged or web.Response(body=self.body, headers=self.headers)
 
 
 def lasting_answer(data: Any) -> Answer:

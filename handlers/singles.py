@@ -36,7 +36,7 @@ class Singles:
 
     def __init__(self, site: Site) -> None:
         self._memory = Memory[Single](LARGEST)
-        self._site = (FORM, site.api, site.zone.name, site.currency)
+        self._site = repr((FORM, site.api, site.zone.name, site.currency))
 
     def has(self, kind: Kind, ref: Ref, view: View) -> bool:
         """Whether a record was shown lately, perhaps in an older version."""

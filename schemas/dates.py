@@ -60,7 +60,7 @@ def is_fixed(text: str) -> bool:
 
 def show(moment: datetime) -> str:
     """`YYYY-MM-DD HH:MM:SS`."""
-    return moment.isoformat(sep=" ", timespec="seconds")
+    return str(moment)[:19]
 
 
 def details(shown: str) -> dict[str, str]:

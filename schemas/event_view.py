@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from marshmallow import fields
 
@@ -24,6 +24,20 @@ LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGA
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
 HIDDEN = ("description", "excerpt", "cost", "website", "image", *LINKED)
 """What a protected event does not show without its password."""
+Show = Callable[[Kind, Mapping[str, Any], View], Document]
+
+
+class Kept(NamedTuple):
+    """How a copy of a linked record was shown last."""
+
+    site: Site
+    copy: Document
+    shown: Document
+
+
+MOST_KEPT = 5000
+KEPT: dict[tuple[Show, str, int], Kept] = {}
+"""By what shows it, the kind and the id of the record."""
 
 
 class DetailsShape(Shape):
@@ -106,7 +120,8 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     shown |= {"cost": record["cost"]["text"], "cost_details": record["cost"]["details"]}
     shown["website"] = record.get("website")
     shown |= {name: record[name] for name in FLAGS} | {"post_parent": record["post_parent"]}
-    return shown | {name: _linked(name, record, view) for name in LINKED}
+    shown |= {name: _linked(name, record, view) for name in LINKED}
+    return shown
 
 
 def _seen(name: str, record: Mapping[str, Any], view: View) -> list[Document]:
@@ -114,12 +129,22 @@ def _seen(name: str, record: Mapping[str, Any], view: View) -> list[Document]:
     return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and view.caller.sees(copy)]
 
 
+def _shown(show: Show, kind: Kind, copy: Document, view: View) -> Document:
+    """How a copy is shown. Events of one venue share the result, so nobody may change it."""
+    key = (show, kind.name, copy["_id"])
+    if (kept := KEPT.get(key)) and kept.site is view.site and kept.copy == copy:
+        return kept.shown
+    if len(KEPT) >= MOST_KEPT:
+        KEPT.clear()
+    KEPT[key] = Kept(view.site, copy, show(kind, copy, view))
+    return KEPT[key].shown
+
+
 def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
-    kind = LINKED[name]
-    seen = [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and view.caller.sees(copy)]
+    kind, seen = LINKED[name], _seen(name, record, view)
     if not kind.is_post:
         seen.sort(key=lambda copy: (copy["name"].casefold(), copy["_id"]))
-    shown = [kind.represent(kind, copy, view) for copy in seen]
+    shown = [_shown(kind.represent, kind, copy, view) for copy in seen]
     return shown[0] if name == "venue" and len(shown) == 1 else shown
 
 
@@ -135,7 +160,7 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     for name, linked in (("location", "venue"), ("organizer", "organizer")):
         target = LINKED[linked]
         assert target.json_ld is not None
-        body[name] = [target.json_ld(target, copy, view) for copy in _seen(linked, record, view)]
+        body[name] = [_shown(target.json_ld, target, copy, view) for copy in _seen(linked, record, view)]
     if prices := record["cost"]["details"]["values"]:
         body["offers"] = _offer(record, prices)
     return {name: value for name, value in body.items() if value}

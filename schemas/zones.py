@@ -33,7 +33,7 @@ class Zone:
 
     def to_wall(self, utc: datetime) -> datetime:
         """What a clock in this zone shows at the instant."""
-        return _within_years(lambda: _convert(utc, UTC, self.info))
+        return utc if self.info is UTC else _within_years(lambda: _convert(utc, UTC, self.info))
 
     def abbreviation(self, utc: datetime) -> str:
         """The short name in use at the instant, such as EDT; a fixed offset is its own."""

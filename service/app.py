@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -39,8 +40,7 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     )
     table = route_table(store.site, store)
     for prefix in (store.site.namespace, *settings.aliases):
-        for operation in table:
-            mount(app, prefix, operation)
+        mount(app, prefix, table)
     app.add_routes(pages.routes(store.site))
     app.add_routes(health.routes(store))
     app.on_response_prepare.append(headers(settings))
@@ -66,15 +66,16 @@ def route_table(site: Site, store: Store) -> list[Operation]:
     return table
 
 
-def mount(app: web.Application, prefix: str, operation: Operation) -> None:
-    """Adds an operation with and without a slash at the end."""
-    bare = prefix + operation.path.rstrip("/")
-    for method in operation.methods:
+def mount(app: web.Application, prefix: str, table: Iterable[Operation]) -> None:
+    """Adds the operations, with and without a slash at the end: one resource for all methods of a path."""
+    resource = cache(app.router.add_resource)
+    for operation in table:
+        bare = prefix + operation.path.rstrip("/")
         for path in (bare, bare + "/"):
-            if method == "GET":
-                app.router.add_get(path, operation.handler)
-            else:
-                app.router.add_route(method, path, operation.handler)
+            for method in operation.methods:
+                resource(path).add_route(method, operation.handler)
+                if method == "GET":
+                    resource(path).add_route("HEAD", operation.handler)
 
 
 def wait_for(store: Store) -> Middleware:
