@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 
@@ -50,7 +51,7 @@ class Caller:
         """The author whose unpublished records this caller sees and writes beside the public ones."""
         return self.id if self.writes and not self.writes_all else None
 
-    @property
+    @cached_property
     def sight(self) -> tuple[bool, int | None, bool]:
         """What of a caller makes a difference to what they are shown."""
         return (self.sees_all, self.own, self.unlocks)

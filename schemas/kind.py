@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
+import marshmallow
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load
 from marshmallow.experimental.context import Context
 from marshmallow.fields import Field
@@ -30,6 +31,10 @@ class Input(Schema):
     def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
         field_obj.allow_none = field_obj.allow_none or not field_obj.required
         field_obj.error_messages["null"] = Text("Must not be empty.")
+
+    @cached_property
+    def has_defaults(self) -> bool:
+        return any(field.load_default is not marshmallow.missing for field in self.fields.values())
 
     @pre_load
     def clear(self, values: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
@@ -110,22 +115,23 @@ class Kind:
 
 def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial: bool = False) -> Document:
     """The values as the schema reads them, or one refusal that names every bad one."""
-    reader = reader_of(schema, partial)
+    reader = reader_of(schema)
     missing = [n for n, f in reader.fields.items() if f.required and values.get(n) is None and not partial]
     if missing:
         raise MissingFields(missing)
     try:
         with Context(site):
-            return dict(reader.load(values))
+            # What is required is there; without defaults nothing is left to say of fields that were not sent.
+            return dict(reader.load(values, partial=partial or not reader.has_defaults))
     except ValidationError as error:
         said = error.messages if isinstance(error.messages, dict) else {"body": error.messages}
         raise InvalidFields({name: first(messages) for name, messages in said.items()}) from None
 
 
 @cache
-def reader_of(schema: type[Input], partial: bool = False) -> Input:
+def reader_of(schema: type[Input]) -> Input:
     """A schema ready to read with: making one costs more than reading with it."""
-    return schema(partial=partial)
+    return schema()
 
 
 def first(said: Any) -> str:

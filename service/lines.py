@@ -14,7 +14,7 @@ from schemas.kind import Kind, load
 from schemas.site import Site
 from service.store.bulk import Row
 
-MOST, LARGEST = 200, 1_000_000
+MOST, LARGEST = 1000, 5_000_000
 """Lines and bytes of a batch. What a transaction writes stays in MongoDB's cache until it ends: larger ones
 are quicker at first, and stall when the indexes have grown."""
 BLANK = b" \t\r\n"
