@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import orjson
-
+from handlers.answers import to_json
 from handlers.memory import Memory
 from handlers.ports import Glance, Store
 from schemas.event import EVENT
 from schemas.event_view import blanked, is_locked
 from schemas.kind import Document, Kind, View
 
-LARGEST = 32 * 1024 * 1024
+LARGEST = 24 * 1024 * 1024
 """Bytes that a process keeps."""
 Key = tuple[object, ...]
 
@@ -39,7 +38,7 @@ class Shelf:
         missing = [id for id, body in found.items() if body is None]
         for record in await self._store.fetch(kind, missing) if missing else ():
             if view.caller.sees(record):  # it may have been hidden since it was found
-                body = orjson.dumps(shown_in_list(kind, record, view))
+                body = to_json(shown_in_list(kind, record, view))
                 found[record["_id"]] = self._keep(keys[record["_id"]], kind, record, body)
         return [body for body in found.values() if body is not None]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-import orjson
 from multidict import CIMultiDict
 
-from handlers.answers import JSON, Answer, entity_tag
+from handlers.answers import JSON, Answer, entity_tag, to_json
 from handlers.memory import Memory
 from handlers.ports import Glance, Ref
 from handlers.shelf import State, state_of
@@ -16,7 +15,7 @@ from schemas.event_view import is_locked
 from schemas.kind import Document, Kind, View
 from schemas.site import Site
 
-LARGEST = 96 * 1024 * 1024
+LARGEST = 112 * 1024 * 1024
 """Bytes that a process keeps."""
 FORM = 1
 """Counts changes of how records are shown: clients must not keep what an older service has sent."""
@@ -63,7 +62,7 @@ class Singles:
         if kind.json_ld:
             shown["json_ld"] = kind.json_ld(kind, record, view)
         headers = CIMultiDict({"Content-Type": JSON, "ETag": self.tag(kind, record, view)})
-        return self._keep(kind, ref, record, view, generation, Answer(orjson.dumps(shown), headers))
+        return self._keep(kind, ref, record, view, generation, Answer(to_json(shown), headers))
 
     def tag(self, kind: Kind, glance: Glance, view: View) -> str:
         """The entity tag of a record, made of all that its showing depends on."""

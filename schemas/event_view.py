@@ -105,23 +105,33 @@ def blanked(record: Mapping[str, Any], site: Site) -> Document:
 
 def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     zone = parse_zone(record["timezone"])
-    shown = envelope(kind, record, view)
-    shown |= {name: record.get(name) for name in ("title", "description", "excerpt", "slug", "image")}
-    shown["all_day"] = record["all_day"]
-    for name, moment in (
-        ("start_date", record["start"]),
-        ("end_date", record["end"]),
-        ("utc_start_date", record["start_utc"]),
-        ("utc_end_date", record["end_utc"]),
-    ):
-        shown[name] = text = show(moment)
-        shown[f"{name}_details"] = details(text)
-    shown |= {"timezone": zone.name, "timezone_abbr": zone.abbreviation(record["start_utc"])}
-    shown |= {"cost": record["cost"]["text"], "cost_details": record["cost"]["details"]}
-    shown["website"] = record.get("website")
-    shown |= {name: record[name] for name in FLAGS} | {"post_parent": record["post_parent"]}
-    shown |= {name: _linked(name, record, view) for name in LINKED}
-    return shown
+    start, end = show(record["start"]), show(record["end"])
+    utc_start, utc_end = show(record["start_utc"]), show(record["end_utc"])
+    return {
+        **envelope(kind, record, view),
+        "title": record["title"],
+        "description": record.get("description"),
+        "excerpt": record.get("excerpt"),
+        "slug": record["slug"],
+        "image": record.get("image"),
+        "all_day": record["all_day"],
+        "start_date": start,
+        "start_date_details": details(start),
+        "end_date": end,
+        "end_date_details": details(end),
+        "utc_start_date": utc_start,
+        "utc_start_date_details": details(utc_start),
+        "utc_end_date": utc_end,
+        "utc_end_date_details": details(utc_end),
+        "timezone": zone.name,
+        "timezone_abbr": zone.abbreviation(record["start_utc"]),
+        "cost": record["cost"]["text"],
+        "cost_details": record["cost"]["details"],
+        "website": record.get("website"),
+        **{name: record[name] for name in FLAGS},
+        "post_parent": record["post_parent"],
+        **{name: _linked(name, record, view) for name in LINKED},
+    }
 
 
 def _seen(name: str, record: Mapping[str, Any], view: View) -> list[Document]:
