@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 LISTS = ("list", "category", "venue", "window")
+ITEMS = ("item", "again")
 PEERS = ("eve", "beanie")
 SAME = 0.7
 """What is left of a list's speed when there are fifty times as many events."""
@@ -22,8 +23,8 @@ TARGETS = [
     *(Target(load, peer, 20) for load in LISTS for peer in PEERS),
     *(Target(load, f"{peer}_fast", 10) for load in LISTS for peer in PEERS),
     *(Target(load, "constant", 0.25) for load in LISTS),
-    *(Target("item", peer, 2.5) for peer in PEERS),
-    Target("item", "constant", 0.3),
+    *(Target(load, peer, 2.5) for load in ITEMS for peer in PEERS),
+    *(Target(load, "constant", 0.3) for load in ITEMS),
     Target("create", "motor", 0.4),
 ]
 

@@ -97,13 +97,14 @@ def workloads(asking: Asking, facts: Facts) -> list[Workload]:
         ("search", "Search for a rare word", lambda: asking.listing(word=facts.word)),
         ("radius", "Within 150 km of a place", lambda: asking.listing(place=place)),
         ("item", "One event by id", asking.items),
+        ("again", "One of 1,000 events by id", lambda: asking.items()[:1000]),
         ("slug", "One event by slug", asking.slugs),
         ("create", "Create an event", asking.created),
         ("update", "Change an event's title", asking.updates),
         ("mixed", "95 % reads, 5 % writes", asking.mixed),
     ]
     found = [Workload(name, title, make()) for name, title, make in makers]
-    found.insert(10, Workload("fanout", "Rename a venue of 1,000 events", asking.renamings(), connections=1))
+    found.insert(11, Workload("fanout", "Rename a venue of 1,000 events", asking.renamings(), connections=1))
     if facts.number > DEEP * PER_PAGE * 1.1:
         found.append(Workload("deep", f"Page {DEEP:,} of the list", asking.listing(page=DEEP)))
     return [*found, Workload("workers", "Default list, two processes", asking.listing(), two=True)]

@@ -95,8 +95,7 @@ def headers(settings: Settings) -> Callable[[web.Request, web.StreamResponse], A
     allowed = settings.cors_origins
 
     async def add(request: web.Request, response: web.StreamResponse) -> None:
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
+        response.headers.merge(HEADERS)
         if (sent := request.headers.get("Origin")) is not None:
             origin = "*" if "*" in allowed else sent.lower()
             if origin in allowed:

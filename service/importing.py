@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import BinaryIO
 
 from config import SettingError, Settings
 from schemas.caller import EVERYBODY
-from service.lines import Batch, batches, read
+from service.lines import Batch, Pace, batches, read
 from service.progress import Progress
 from service.serve import opened
 from service.store.bulk import BY_PLURAL, Bulk, Outcome, Row, bulk
@@ -24,9 +25,11 @@ async def import_file(settings: Settings, path: str, plural: str, author: int) -
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
         async with opened(settings) as store, bulk(store, kind, caller) as way:
-            progress, total = Progress(sys.stderr, size), Outcome()
-            async for part in ahead(batches(file, kind, settings.max_body), way):
+            progress, total, pace = Progress(sys.stderr, size), Outcome(), Pace()
+            async for part in ahead(batches(file, kind, settings.max_body, pace), way):
+                begun = time.monotonic()
                 outcome = part.outcome + await way.store(part.rows)
+                pace.learn(time.monotonic() - begun)
                 for line in told(outcome):
                     progress.say(line)
                 total += outcome

@@ -71,7 +71,7 @@ class Importer:
 
 
 RUN = "\nfrom service.__main__ import main\nmain()\n"
-SMALL = "\nfrom service import lines\nlines.MOST = 10\n"
+SMALL = "\nfrom service import lines\nlines.LEAST = lines.MOST = 10\n"
 """Batches of ten lines, so that a short file has several."""
 
 
@@ -441,13 +441,13 @@ async def test_beside_a_service_that_writes_the_same_names(api: Api, importer: I
 def test_lines_are_cut_into_batches_by_number_and_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MOST", 3)
+    monkeypatch.setattr(lines, "LEAST", 3)
     monkeypatch.setattr(lines, "LARGEST", 100)
     file = tmp_path / "file"
     texts = [b"a", b"b", b"c", b"", b"x" * 90, b"y" * 20, b"z" * 300, b"last"]
     file.write_bytes(b"\r\n".join(texts))
     with file.open("rb") as opened:
-        found = list(lines.batches(opened, KINDS[0], 200))
+        found = list(lines.batches(opened, KINDS[0], 200, lines.Pace()))
     shown = [[(line.number, line.text) for line in batch.lines] for batch in found]
     assert shown == [
         [(1, b"a"), (2, b"b"), (3, b"c")],
@@ -458,6 +458,21 @@ def test_lines_are_cut_into_batches_by_number_and_size(
     assert found[-1].end == file.stat().st_size
     marks = [line.mark for batch in found for line in batch.lines]
     assert len(set(marks)) == len(marks)
+
+
+def test_batches_are_as_large_as_the_database_can_take() -> None:
+    pace = lines.Pace()
+    for seconds, size in (
+        (0.1, 400),
+        (0.1, 800),
+        (0.1, 1000),
+        (2.0, 1000),
+        (4.0, 500),
+        (4.0, 250),
+        (4.0, 200),
+    ):
+        pace.learn(seconds)
+        assert pace.lines == size
 
 
 async def test_the_example_of_the_readme(importer: Importer) -> None:

@@ -8,7 +8,7 @@ from types import TracebackType
 FULL = 16
 """Writers that do not wait any longer for those before them."""
 PATIENCE = 0.5
-"""Seconds that one waits at most: those before may have a long way."""
+"""Seconds that the first of them waits at most: those before may have a long way."""
 
 
 class Convoy:
@@ -18,6 +18,7 @@ class Convoy:
     def __init__(self) -> None:
         self._on_the_way = 0
         self._waiting: list[asyncio.Future[None]] = []
+        self._alarm: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> None:
         if self._on_the_way:
@@ -31,15 +32,20 @@ class Convoy:
         if not self._on_the_way:
             self._depart()
 
-    async def _turn(self) -> None:
-        turn = asyncio.get_running_loop().create_future()
+    def _turn(self) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
         if len(self._waiting) >= FULL:
             self._depart()
-        await asyncio.wait({turn}, timeout=PATIENCE)
+        elif self._alarm is None:
+            self._alarm = loop.call_later(PATIENCE, self._depart)
+        return turn
 
     def _depart(self) -> None:
-        leaving, self._waiting = self._waiting, []
+        if self._alarm:
+            self._alarm.cancel()
+        leaving, self._waiting, self._alarm = self._waiting, [], None
         for turn in leaving:
             if not turn.done():
                 turn.set_result(None)

@@ -48,7 +48,8 @@ class Debts:
 
     def __init__(self, database: Database) -> None:
         self._notes = database["debts"]
-        # A note that comes back after a crash only makes a sweep count again: nobody need wait for that.
+        # Nobody waits until all members of a set have it. Whoever has the event that is written next has its
+        # note too, for their log is one; and a note that comes back only makes a sweep count again.
         self._soon = self._notes.with_options(write_concern=WriteConcern(1))
         self._writing = Batch[Debt, None](self._write)
         self._crossing = Batch[Debt, bool](self._cross_off)
@@ -65,7 +66,7 @@ class Debts:
             raise
 
     async def _write(self, debts: Sequence[Debt]) -> dict[Debt, None]:
-        await self._notes.insert_many([debt.note() for debt in debts], ordered=False)
+        await self._soon.insert_many([debt.note() for debt in debts], ordered=False)
         return {}
 
     async def cross_off(self, debt: Debt) -> bool:

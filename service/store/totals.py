@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import bson
+import pymongo
 from bson import Timestamp
 
 from schemas.event import EVENT
@@ -21,6 +22,8 @@ GONE = -1
 TRIES = 3
 KEPT = 500
 """Lists whose totals a process carries along."""
+PATIENCE = 60
+"""Seconds that a count may take: the first one of a long list reads its index from disk."""
 
 
 @dataclass
@@ -100,17 +103,21 @@ class Totals:
     async def _counted(self, key: bytes, conditions: list[Condition]) -> Tally:
         """Counts; whoever asks meanwhile waits for the same count."""
         if (task := self._counting.get(key)) is None:
-            task = self._counting[key] = asyncio.create_task(self._count(conditions))
+            task = self._counting[key] = asyncio.create_task(self._count(key, conditions))
             task.add_done_callback(lambda _: self._counting.pop(key))
         return await asyncio.shield(task)
 
-    async def _count(self, conditions: list[Condition]) -> Tally:
+    async def _count(self, key: bytes, conditions: list[Condition]) -> Tally:
+        """Goes on and is kept when those who asked have given up: the next one need not begin again."""
         await self._news.catch_up()  # the stream must be open before the moment of the count
         seen = self._news.oldest
         pipeline: list[dict[str, Any]] = [{"$match": {"$and": conditions}}, {"$count": "n"}]
-        said = await self._database.command(
-            "aggregate", EVENT.plural, pipeline=pipeline, cursor={}, readConcern={"level": "snapshot"}
-        )
+        with pymongo.timeout(PATIENCE):
+            said = await self._database.command(
+                "aggregate", EVENT.plural, pipeline=pipeline, cursor={}, readConcern={"level": "snapshot"}
+            )
         cursor = said["cursor"]
         total = cursor["firstBatch"][0]["n"] if cursor["firstBatch"] else 0
-        return Tally(conditions, cursor["atClusterTime"], total, seen)
+        tally = Tally(conditions, cursor["atClusterTime"], total, seen)
+        self._keep(key, tally)
+        return tally
