@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from functools import cached_property
+from time import time
 from urllib.parse import urlsplit
 
 from schemas.costs import Currency
+from schemas.dates import EPOCH
 from schemas.zones import Zone, parse_zone
 
 NAMESPACE = "calendar/events/v1"
@@ -34,4 +36,4 @@ class Site:
 
     def now(self) -> datetime:
         """The present second, in UTC, as stored."""
-        return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
+        return EPOCH + timedelta(seconds=int(time()))

@@ -75,7 +75,7 @@ def answer_problems() -> Middleware:
 
 
 async def answered(request: web.Request, handler: Handler, id: str) -> web.StreamResponse:
-    request["id"] = id
+    request["id"], request["headers"] = id, {}
     try:
         answer = await handler(request)
     except Problem as problem:
@@ -98,7 +98,7 @@ async def answered(request: web.Request, handler: Handler, id: str) -> web.Strea
         message = translate(Text(CRASHED.template, id=id), language_of(request))
         answer = error_answer(500, "rest_internal_error", message, {"status": 500})
     answer.headers["X-Request-Id"] = id
-    answer.headers.update(request.get("headers", {}))
+    answer.headers.update(request["headers"])
     return answer
 
 
