@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from pymongo.errors import AutoReconnect
 
-from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
+from schemas import CATEGORY, EVENT, KINDS, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
@@ -424,6 +425,37 @@ async def test_a_note_stays_as_long_as_counting_did_not_work(
         await sweep_later(pair[1].store)
     await sweep_later(pair[1].store)
     assert await differences(pair[1].store) == []
+
+
+async def test_an_event_that_is_written_long_after_its_note_is_counted(api: Api) -> None:
+    """Its process died, but the write was on its way."""
+    tag = await api.made("tags", name="late")
+    database, now = api.store.database, api.store.site.now()
+    model = await database["events"].find_one({"_id": (await api.event(tags=["other"]))["id"]})
+    assert model is not None
+    use = (FIELD["tag"], tag["id"])
+    debt = Debt(100_000, 1, now - timedelta(minutes=1), {use: ((False, False, None), (True, True, None))})
+    await database["debts"].insert_one(debt.note())
+    await api.store.sweep()
+    stored = await database["tags"].find_one({"_id": tag["id"]})
+    assert stored is not None
+    await database["events"].insert_one(
+        model | {"_id": 100_000, "slug": "late", "tags": [copies.copy_of(TAG, stored)]}
+    )
+    assert (await api.get(f"/tags/{tag['id']}"))[1]["count"] == 0
+    await api.store.sweep()
+    assert (await api.get(f"/tags/{tag['id']}"))[1]["count"] == 1
+    assert await differences(api.store) == []
+
+
+async def test_the_note_of_an_event_that_was_never_written_goes_in_the_end(api: Api) -> None:
+    debts, now = api.store.database["debts"], api.store.site.now()
+    use = (FIELD["tag"], 1)
+    for minutes, left in ((1, 1), (59, 2), (61, 2)):
+        at = now - timedelta(minutes=minutes)
+        await debts.insert_one(Debt(999, 1, at, {use: ((False, False, None), (True, True, None))}).note())
+        await api.store.sweep()
+        assert await debts.count_documents({}) == left
 
 
 async def test_an_event_that_was_written_is_acknowledged_also_when_counting_fails(

@@ -181,9 +181,11 @@ class Records:
         """What follows a write that is done: its failure is left to a sweep, which the note tells."""
         try:
             await self.usage.count(debt)
-            # Both ask for versions, and all that were written together ask at once.
-            settled = [self.usage.settle(debt), *([self.copies.refresh(event)] if linked else [])]
-            _, *stale = await asyncio.gather(*settled)
+            # Both ask for versions: all that were written together are told by one look.
+            is_last, *stale = await asyncio.gather(
+                self.usage.is_last(debt), *([self.copies.refresh(event)] if linked else [])
+            )
+            await self.usage.settle(debt, is_last=is_last)
             return await self.find(EVENT, event["_id"]) if any(stale) else event
         except PyMongoError as error:
             log.warning("left for the next sweep: %s", error)

@@ -103,14 +103,15 @@ class Usage:
         await asyncio.gather(*(self._count(field, steps) for field in {field for field, _ in steps}))
         return {}
 
-    async def settle(self, debt: Debt) -> None:
-        """After counting: finds last ends afresh where that is needed, and crosses the debt off."""
-        if not debt.changes:
-            return
-        event = await self._versions.one(EVENT.plural, debt.event)
-        # An event that was written again meanwhile may have been counted before this.
-        is_last = event is not None and event["version"] == debt.version
-        ends = [use for use, (was, now) in debt.changes.items() if has_end(use)]
+    async def is_last(self, debt: Debt) -> bool:
+        """Whether the event is still as it was written."""
+        event = await self._versions.one(EVENT.plural, debt.event) if debt.changes else None
+        return event is not None and event["version"] == debt.version
+
+    async def settle(self, debt: Debt, *, is_last: bool) -> None:
+        """After counting: finds last ends afresh where that is needed, and crosses the debt off. An event
+        that was written again meanwhile may have been counted before this."""
+        ends = filter(has_end, debt.changes)
         unsure = [use for use in ends if not is_last or was_cut(*debt.changes[use])]
         await asyncio.gather(*(self._last_end(*use) for use in unsure))
         if not await self.debts.cross_off(debt):
