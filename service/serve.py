@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -31,6 +32,8 @@ READING_MS = 30_000
 BACKLOG = 1024
 GIVING_UP = 0.5
 """Seconds that a request gets to notice that it is given up."""
+COLLECTING = (5000, 20, 100)
+"""A request leaves little behind that has to be looked for: Python looks less often than it would."""
 
 
 class WorkersEnded(Exception):
@@ -126,6 +129,7 @@ async def answer(settings: Settings, taken: socket.socket, ending: Ending, ready
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
+        gc.set_threshold(*COLLECTING)
         await accept(runner, taken)
         ready()
         await ending.wait(Haste.RETIRE)
