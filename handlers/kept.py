@@ -16,7 +16,7 @@ from schemas.site import Site
 
 MOVING = ("strict_dates", "only_with_upcoming")
 """Parameters that make every second count."""
-LARGEST = 24 * 1024 * 1024
+LARGEST = 16 * 1024 * 1024
 """Bytes that a process keeps."""
 Key = tuple[Hashable, ...]
 

@@ -12,7 +12,7 @@ from schemas.event import EVENT
 from schemas.event_view import blanked, is_locked
 from schemas.kind import Document, Kind, View
 
-LARGEST = 24 * 1024 * 1024
+LARGEST = 16 * 1024 * 1024
 """Bytes that a process keeps."""
 Key = tuple[object, ...]
 
