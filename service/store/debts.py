@@ -26,6 +26,8 @@ Use = tuple[str, int]
 """A field of events, and the id of a record that one links to there."""
 State = tuple[bool, bool, datetime | None]
 """Whether a use counts as published and as live, and when it ends."""
+UseChanges = Mapping[Use, tuple[State, State]]
+"""What each use was before a write, and is after it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class Debt:
     event: int
     version: int
     at: datetime
-    changes: Mapping[Use, tuple[State, State]]
+    changes: UseChanges
     id: ObjectId = field(default_factory=ObjectId)
 
     def note(self) -> dict[str, Any]:

@@ -8,11 +8,9 @@ its copies are right then, and whoever changes the record afterwards finds them.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError, OperationFailure, PyMongoError
 
 from schemas.errors import InvalidFields
@@ -22,9 +20,8 @@ from schemas.kind import Document, Kind
 from service.store import tree
 from service.store.client import DUPLICATE, Database
 from service.store.copies import copy_of
-from service.store.debts import Use
 from service.store.lookups import PRIVATE
-from service.store.usage import Step, changed_uses
+from service.store.usage import changed_uses, counter_updates
 
 log = logging.getLogger("kalends.store")
 PATIENCE = 50
@@ -48,7 +45,7 @@ async def store_together(
     beside: Iterable[tuple[str, list[Document]]],
 ) -> None:
     """Stores new records, what goes beside them (collection, documents), and what follows from them."""
-    counters = _counters(records) if kind is EVENT else {}
+    counters = counter_updates(changed_uses(None, record) for record in records) if kind is EVENT else {}
     others = list(beside)
 
     async def work(session: Any) -> None:
@@ -99,15 +96,3 @@ def _is_passing(error: PyMongoError) -> bool:
     details = (isinstance(error, OperationFailure) and error.details) or {}
     codes = {details.get("code"), *(one["code"] for one in details.get("writeErrors", ()))}
     return bool(codes & {DUPLICATE, INTERRUPTED})
-
-
-def _counters(records: Iterable[Mapping[str, Any]]) -> dict[str, list[UpdateOne]]:
-    """Field of an event -> what to count up in the records that it links to."""
-    steps: defaultdict[Use, Step] = defaultdict(Step)
-    for record in records:
-        for use, (was, now) in changed_uses(None, record).items():
-            steps[use].add(was, now, ends=LINKED[use[0]].is_post)
-    changes: defaultdict[str, list[UpdateOne]] = defaultdict(list)
-    for (name, id), step in steps.items():
-        changes[name].append(UpdateOne({"_id": id}, step.change()))
-    return changes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,7 @@ from schemas.event_view import LINKED, is_locked
 from schemas.kind import Kind
 from service.store.batches import Batch
 from service.store.client import Database
-from service.store.debts import UNWRITTEN, Debt, Debts, State, Use
+from service.store.debts import UNWRITTEN, Debt, Debts, State, Use, UseChanges
 from service.store.lookups import Lookup
 from service.store.visibility import UNLOCKED
 
@@ -39,9 +39,7 @@ def uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
     return {(field, copy["_id"]): state for field in LINKED for copy in event.get(field, ())}
 
 
-def changed_uses(
-    old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
-) -> dict[Use, tuple[State, State]]:
+def changed_uses(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> UseChanges:
     nothing: State = (False, False, None)
     before, after = uses(old), uses(new)
     pairs = {use: (before.get(use, nothing), after.get(use, nothing)) for use in before | after}
@@ -80,6 +78,19 @@ class Step:
         return {"$inc": counted} | ({"$max": self.ends} if self.ends else {})
 
 
+def counter_updates(writes: Iterable[UseChanges]) -> dict[str, list[UpdateOne]]:
+    """Field of an event -> what to count in the records that it links to. A popular record is written once
+    for several writes."""
+    steps: defaultdict[Use, Step] = defaultdict(Step)
+    for changes in writes:
+        for use, (was, now) in changes.items():
+            steps[use].add(was, now, ends=has_end(use))
+    updates: defaultdict[str, list[UpdateOne]] = defaultdict(list)
+    for (name, id), step in steps.items():
+        updates[name].append(UpdateOne({"_id": id}, step.change()))
+    return updates
+
+
 class Usage:
     """The counters."""
 
@@ -95,12 +106,10 @@ class Usage:
             await self._counting.ask(debt)
 
     async def _count_all(self, debts: Sequence[Debt]) -> dict[Debt, None]:
-        """What several writes have changed: a popular record is written once for all of them."""
-        steps: defaultdict[Use, Step] = defaultdict(Step)
-        for debt in debts:
-            for use, (was, now) in debt.changes.items():
-                steps[use].add(was, now, ends=has_end(use))
-        await asyncio.gather(*(self._count(field, steps) for field in {field for field, _ in steps}))
+        updates = counter_updates(debt.changes for debt in debts)
+        await asyncio.gather(
+            *(self._collection(field).bulk_write(many, ordered=False) for field, many in updates.items())
+        )
         return {}
 
     async def is_last(self, debt: Debt) -> bool:
@@ -117,12 +126,6 @@ class Usage:
         if not await self.debts.cross_off(debt):
             for use in debt.changes:
                 await self._recount_until_still(*use, datetime.now(UTC).replace(tzinfo=None))
-
-    async def _count(self, field: str, steps: Mapping[Use, Step]) -> None:
-        changes = [
-            UpdateOne({"_id": id}, step.change()) for (name, id), step in steps.items() if name == field
-        ]
-        await self._collection(field).bulk_write(changes, ordered=False)
 
     def _collection(self, field: str) -> Any:
         return self._database[LINKED[field].plural]
