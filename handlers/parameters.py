@@ -30,6 +30,8 @@ def query_pairs(request: web.Request) -> list[tuple[str, str]]:
 
 def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
     """The parameters of a query string; an empty one counts as not sent."""
+    if not request.rel_url.raw_query_string:
+        return {}
     fields = reader_of(schema).fields
     lists = {name for name, field in fields.items() if getattr(field, "repeats", False)}
     values: dict[str, Any] = {}

@@ -74,18 +74,18 @@ class RecordHandlers:
         view = View(self.store.site, request[CALLER])
         kind, ref = self.kind, addressed(request, self.kind)
         generation = await self.store.generation.now()
-        if answer := self.singles.current(kind, ref, view, generation):
-            return answer.to(request)
+        kept = self.singles.take(kind, ref, view)
+        if kept and kept.holds(generation):
+            return kept.answer.to(request)
         password = sent_password(request, query_values(request, PasswordInput))
-        if self.singles.has(kind, ref, view) or "If-None-Match" in request.headers:
+        if kept or "If-None-Match" in request.headers:
             glance = await self.store.glance(kind, ref, view.caller, password)
             if unchanged := not_modified(request, self.singles.tag(kind, glance, view)):
                 return unchanged
-            answer = self.singles.latest(kind, ref, glance, view, generation)
-        if answer is None:
-            record = await self.store.read(kind, ref, view.caller, password)
-            answer = self.singles.render(kind, ref, record, view, generation)
-        return answer.to(request)
+            if kept and kept.shows(kind, glance):
+                return self.singles.keep(kind, ref, glance, view, generation, kept.answer).to(request)
+        record = await self.store.read(kind, ref, view.caller, password)
+        return self.singles.render(kind, ref, record, view, generation).to(request)
 
     def updating(self, schema: type[Input]) -> Handler:
         """The update of a route: by id and by slug they take different fields."""

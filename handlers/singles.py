@@ -29,6 +29,14 @@ class Single(NamedTuple):
     state: State
     generation: Hashable | None
 
+    def holds(self, generation: Hashable | None) -> bool:
+        """Whether it can be given without a further question: nothing at all was written since."""
+        return generation is not None and self.generation == generation
+
+    def shows(self, kind: Kind, glance: Glance) -> bool:
+        """Whether the record is still as it was."""
+        return self.state == state_of(kind, glance)
+
 
 class Singles:
     """Answers by kind, id or slug, and who asks."""
@@ -37,23 +45,9 @@ class Singles:
         self._memory = Memory[Single](LARGEST)
         self._site = repr((FORM, site.api, site.zone.name, site.currency))
 
-    def has(self, kind: Kind, ref: Ref, view: View) -> bool:
-        """Whether a record was shown lately, perhaps in an older version."""
-        return self._memory.take(key_of(kind, ref, view)) is not None
-
-    def current(self, kind: Kind, ref: Ref, view: View, generation: Hashable | None) -> Answer | None:
-        """An answer that needs no further question: nothing at all was written since."""
-        kept = self._memory.take(key_of(kind, ref, view))
-        return kept.answer if kept and generation is not None and kept.generation == generation else None
-
-    def latest(
-        self, kind: Kind, ref: Ref, glance: Glance, view: View, generation: Hashable | None
-    ) -> Answer | None:
-        """An answer that shows the record as it was found."""
-        kept = self._memory.take(key_of(kind, ref, view))
-        if kept is None or kept.state != state_of(kind, glance):
-            return None
-        return self._keep(kind, ref, glance, view, generation, kept.answer)
+    def take(self, kind: Kind, ref: Ref, view: View) -> Single | None:
+        """How a record was shown lately."""
+        return self._memory.take(key_of(kind, ref, view))
 
     def render(
         self, kind: Kind, ref: Ref, record: Document, view: View, generation: Hashable | None
@@ -62,14 +56,14 @@ class Singles:
         if kind.json_ld:
             shown["json_ld"] = kind.json_ld(kind, record, view)
         headers = CIMultiDict({"Content-Type": JSON, "ETag": self.tag(kind, record, view)})
-        return self._keep(kind, ref, record, view, generation, Answer(to_json(shown), headers))
+        return self.keep(kind, ref, record, view, generation, Answer(to_json(shown), headers))
 
     def tag(self, kind: Kind, glance: Glance, view: View) -> str:
         """The entity tag of a record, made of all that its showing depends on."""
         depends = (self._site, view.caller.sight, kind.name, glance["_id"], state_of(kind, glance))
         return entity_tag(glance["version"], repr(depends).encode())
 
-    def _keep(
+    def keep(
         self,
         kind: Kind,
         ref: Ref,

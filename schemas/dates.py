@@ -6,6 +6,7 @@ import calendar
 import re
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
+from functools import lru_cache
 from typing import cast
 
 from schemas.language import Text
@@ -58,6 +59,8 @@ def is_fixed(text: str) -> bool:
     return bool(CALENDAR.fullmatch(text) or TIMESTAMP.fullmatch(text))
 
 
+# Most times are shown more than once: beside UTC, in a venue's other events, in the next list.
+@lru_cache(10_000)
 def show(moment: datetime) -> str:
     """`YYYY-MM-DD HH:MM:SS`."""
     return str(moment)[:19]

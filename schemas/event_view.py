@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import orjson
 from marshmallow import fields
 
 from schemas.category import CATEGORY
@@ -18,7 +20,7 @@ from schemas.post import PostShape, about, envelope, shown_time
 from schemas.site import Site
 from schemas.tag import TAG
 from schemas.venue import VENUE
-from schemas.zones import Zone, parse_zone
+from schemas.zones import parse_zone
 
 LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGANIZER}
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
@@ -28,14 +30,17 @@ Show = Callable[[Kind, Mapping[str, Any], View], Document]
 
 
 class Kept(NamedTuple):
-    """How a copy of a linked record was shown last."""
+    """A copy of a linked record as it was shown last."""
 
     site: Site
-    copy: Document
-    shown: Document
+    version: int
+    is_whole: bool
+    shown: orjson.Fragment
 
 
 MOST_KEPT = 5000
+LONGEST_KEPT = 4000
+"""Bytes of one that is kept."""
 KEPT: dict[tuple[Show, str, int], Kept] = {}
 """By what shows it, the kind and the id of the record."""
 
@@ -139,15 +144,19 @@ def _seen(name: str, record: Mapping[str, Any], view: View) -> list[Document]:
     return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and view.caller.sees(copy)]
 
 
-def _shown(show: Show, kind: Kind, copy: Document, view: View) -> Document:
-    """How a copy is shown. Events of one venue share the result, so nobody may change it."""
-    key = (show, kind.name, copy["_id"])
-    if (kept := KEPT.get(key)) and kept.site is view.site and kept.copy == copy:
+def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragment:
+    """A copy as JSON, made once for the many events of one venue. A copy is what its version says, but in
+    an event that is full it goes without its description."""
+    key, is_whole = (show, kind.name, copy["_id"]), copy["description"] is not None
+    kept = KEPT.get(key)
+    if kept and kept.site is view.site and kept.version == copy["version"] and kept.is_whole == is_whole:
         return kept.shown
+    shown = orjson.dumps(show(kind, copy, view))
     if len(KEPT) >= MOST_KEPT:
         KEPT.clear()
-    KEPT[key] = Kept(view.site, copy, show(kind, copy, view))
-    return KEPT[key].shown
+    if len(shown) <= LONGEST_KEPT:
+        KEPT[key] = Kept(view.site, copy["version"], is_whole, orjson.Fragment(shown))
+    return orjson.Fragment(shown)
 
 
 def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
@@ -160,12 +169,11 @@ def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
 
 def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     """The event as schema.org's Event."""
-    zone = parse_zone(record["timezone"])
     body: Document = {"@context": "https://schema.org", "@type": "Event", "name": record["title"]}
     body["description"] = record.get("description")
     body["url"] = kind.page_url(view.site, record["slug"])
-    body["startDate"] = _iso(record["start_utc"], zone)
-    body["endDate"] = _iso(record["end_utc"], zone)
+    body["startDate"] = _iso(record["start"], record["start_utc"])
+    body["endDate"] = _iso(record["end"], record["end_utc"])
     body["image"] = (record.get("image") or {}).get("url")
     for name, linked in (("location", "venue"), ("organizer", "organizer")):
         target = LINKED[linked]
@@ -176,8 +184,13 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     return {name: value for name, value in body.items() if value}
 
 
-def _iso(utc: datetime, zone: Zone) -> str:
-    return utc.replace(tzinfo=UTC).astimezone(zone.info).isoformat()
+def _iso(wall: datetime, utc: datetime) -> str:
+    return show(wall).replace(" ", "T") + _offset(wall - utc)
+
+
+@lru_cache(100)
+def _offset(ahead: timedelta) -> str:
+    return datetime.min.replace(tzinfo=timezone(ahead)).isoformat()[len("0001-01-01T00:00:00") :]
 
 
 def _offer(record: Mapping[str, Any], prices: list[str]) -> Document:
