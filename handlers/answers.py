@@ -44,14 +44,10 @@ def lasting_answer(data: Any) -> Answer:
     return Answer(body, CIMultiDict({"Content-Type": JSON, "ETag": entity_tag(0, body)}))
 
 
-def json_answer(
-    data: Any, status: int = 200, headers: Mapping[str, str] | None = None, tag: str = ""
-) -> web.Response:
-    body = orjson.dumps(data)
-    sent = {"Content-Type": JSON, **(headers or {})}
-    if tag:
-        sent["ETag"] = entity_tag(tag, body)
-    return web.Response(body=body, status=status, headers=sent)
+def json_answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(
+        body=orjson.dumps(data), status=status, headers={"Content-Type": JSON, **(headers or {})}
+    )
 
 
 def entity_tag(version: object, content: bytes) -> str:
@@ -67,12 +63,12 @@ def not_modified(request: web.Request, tag: str) -> web.Response | None:
     return web.Response(status=304, headers={"ETag": tag})
 
 
-def item_answer(kind: Kind, record: Document, view: View, status: int = 200) -> web.Response:
+def item_answer(kind: Kind, record: Document, view: View, tag: str, status: int = 200) -> web.Response:
     """A record that was written."""
-    answer = json_answer(kind.represent(kind, record, view), status, tag=str(record["version"]))
+    headers = {"ETag": tag}
     if status == 201:
-        answer.headers["Location"] = kind.rest_url(view.site, record["_id"])
-    return answer
+        headers["Location"] = kind.rest_url(view.site, record["_id"])
+    return json_answer(kind.represent(kind, record, view), status, headers)
 
 
 def wanted_versions(request: web.Request) -> frozenset[int] | None:

@@ -49,6 +49,10 @@ START = """window.ui = SwaggerUIBundle({
 """
 
 
+def moved(to: str) -> web.Response:
+    return web.Response(status=302, headers={"Location": to})
+
+
 @cache
 def asset(name: str) -> bytes:
     return files("aiohttp_apispec").joinpath("static", name).read_bytes()
@@ -56,7 +60,7 @@ def asset(name: str) -> bytes:
 
 def routes(site: Site) -> list[web.RouteDef]:
     async def root(request: web.Request) -> web.Response:
-        raise web.HTTPFound("/docs")
+        return moved("/docs")
 
     async def docs(request: web.Request) -> web.Response:
         return web.Response(text=PAGE, content_type="text/html", headers={"Content-Security-Policy": POLICY})
@@ -76,7 +80,7 @@ def routes(site: Site) -> list[web.RouteDef]:
         async def record(request: web.Request) -> web.Response:
             slug = request.match_info["slug"]
             query = f"by-slug/{slug}" if kind.is_post else f"?hide_empty=0&slug={slug}"
-            raise web.HTTPFound(f"{site.namespace}/{kind.plural}/{query}")
+            return moved(f"{site.namespace}/{kind.plural}/{query}")
 
         return web.get(f"/{kind.page}/{{slug:[a-z0-9_-]+}}/", record)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from schemas.caller import Caller
@@ -26,7 +26,9 @@ class Page(Protocol):
 class Generation(Protocol):
     """What tells whether anything was written since; None where it cannot be told."""
 
-    async def now(self) -> Hashable | None: ...
+    @property
+    def last(self) -> Hashable | None: ...
+    def now(self) -> Awaitable[Hashable | None]: ...
 
 
 class Store(Protocol):

@@ -17,7 +17,7 @@ from handlers.singles import Singles
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Unauthenticated
 from schemas.fields import LARGEST, Words
-from schemas.kind import Input, Kind, View, load
+from schemas.kind import Document, Input, Kind, View, load
 from schemas.language import Text
 from schemas.post import about
 
@@ -68,13 +68,14 @@ class RecordHandlers:
         caller = writer(request, self.kind)
         data = load(self.kind.schema, await body_values(request), self.store.site)
         record = await self.store.create(self.kind, data, caller)
-        return item_answer(self.kind, record, View(self.store.site, caller), 201)
+        return self._written(record, caller, 201)
 
     async def read(self, request: web.Request) -> web.Response:
         view = View(self.store.site, request[CALLER])
         kind, ref = self.kind, addressed(request, self.kind)
-        generation = await self.store.generation.now()
         kept = self.singles.take(kind, ref, view)
+        # What is not kept is read in any case: there is nothing to ask before that.
+        generation = await self.store.generation.now() if kept else self.store.generation.last
         if kept and kept.holds(generation):
             return kept.answer.to(request)
         password = sent_password(request, query_values(request, PasswordInput))
@@ -96,7 +97,7 @@ class RecordHandlers:
             ref = addressed(request, self.kind)
             password = sent_password(request, data, query_values(request, PasswordInput))
             record = await self.store.update(self.kind, ref, data, caller, password, wanted_versions(request))
-            return item_answer(self.kind, record, View(self.store.site, caller))
+            return self._written(record, caller)
 
         return update
 
@@ -106,7 +107,13 @@ class RecordHandlers:
         password = sent_password(request, query_values(request, PasswordInput), body)
         ref = addressed(request, self.kind)
         record = await self.store.delete(self.kind, ref, caller, password, wanted_versions(request))
-        return item_answer(self.kind, record, View(self.store.site, caller))
+        return self._written(record, caller)
+
+    def _written(self, record: Document, caller: Caller, status: int = 200) -> web.Response:
+        """A record as it is after a write; what it shows is less than what is shown when it is read."""
+        view = View(self.store.site, caller)
+        tag = self.singles.tag(self.kind, record, view, "written")
+        return item_answer(self.kind, record, view, tag, status)
 
 
 def writer(request: web.Request, kind: Kind) -> Caller:

@@ -58,9 +58,10 @@ class Singles:
         headers = CIMultiDict({"Content-Type": JSON, "ETag": self.tag(kind, record, view)})
         return self.keep(kind, ref, record, view, generation, Answer(to_json(shown), headers))
 
-    def tag(self, kind: Kind, glance: Glance, view: View) -> str:
+    def tag(self, kind: Kind, glance: Glance, view: View, occasion: str = "read") -> str:
         """The entity tag of a record, made of all that its showing depends on."""
-        depends = (self._site, view.caller.sight, kind.name, glance["_id"], state_of(kind, glance))
+        state = (kind.name, glance["_id"], state_of(kind, glance), occasion)
+        depends = (self._site, view.caller.sight, state)
         return entity_tag(glance["version"], repr(depends).encode())
 
     def keep(

@@ -62,7 +62,12 @@ class Price(NamedTuple):
 
 def read_cost(value: object, site: Currency) -> Cost:
     """The cost meant by a number, a text or a list of them; a bare number is in the site's currency."""
-    text = _as_text(value, site)
+    return _read(_as_text(value, site), site)
+
+
+# Most costs are those of other events. What is read is shared: it is not to be changed.
+@lru_cache(1000)
+def _read(text: str, site: Currency) -> Cost:
     if len(text) > LONGEST:
         raise ValueError(Text("A cost is at most {limit} characters long.", limit=LONGEST))
     if re.search(r"[\x00\ud800-\udfff]", text):

@@ -82,8 +82,8 @@ def _parse(value: object, now: datetime, zone: Zone) -> Moment:
     if isinstance(value, int) and not isinstance(value, bool):
         return Moment(instant=EPOCH + timedelta(seconds=value))
     text = value if isinstance(value, str) and len(value) <= LONGEST else ""
-    if match := CALENDAR.fullmatch(text):
-        return _from_calendar(match)
+    if moment := _on_calendar(text):
+        return moment
     if match := TIMESTAMP.fullmatch(text):
         return Moment(instant=EPOCH + timedelta(seconds=int(match[1])))
     if text and (match := WORDS.fullmatch(text)):
@@ -96,7 +96,11 @@ def _parse(value: object, now: datetime, zone: Zone) -> Moment:
     )
 
 
-def _from_calendar(match: re.Match[str]) -> Moment:
+@lru_cache(10_000)
+def _on_calendar(text: str) -> Moment | None:
+    """The moment of a date in figures, which is the same whenever it is said."""
+    if not (match := CALENDAR.fullmatch(text)):
+        return None
     year, month, day, hour, minute, second = (int(part or 0) for part in match.group(1, 2, 3, 5, 6, 7))
     try:
         wall = datetime(year, month, day, hour, minute, second)

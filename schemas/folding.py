@@ -48,6 +48,8 @@ def tokens(folded: str) -> set[str]:
     A very long word counts as overlapping stretches, so that each of its short parts lies within one.
     """
     words = set(TOKEN.findall(folded))
+    if max(map(len, words), default=0) <= 2 * LONGEST:
+        return words
     long = {word for word in words if len(word) > 2 * LONGEST}
     return (words - long).union(
         word[at : at + 2 * LONGEST] for word in long for at in range(0, len(word) - LONGEST, LONGEST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from time import time
 from urllib.parse import urlsplit
 
@@ -36,4 +36,9 @@ class Site:
 
     def now(self) -> datetime:
         """The present second, in UTC, as stored."""
-        return EPOCH + timedelta(seconds=int(time()))
+        return _second(int(time()))
+
+
+@lru_cache(1)
+def _second(since_epoch: int) -> datetime:
+    return EPOCH + timedelta(seconds=since_epoch)

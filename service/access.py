@@ -31,19 +31,19 @@ def sent_token(request: web.Request) -> str | None:
 def identify(mode: str, tokens: Tokens) -> Middleware:
     """Middleware that says who calls. A token is checked even where none is needed."""
 
-    async def caller_of(request: web.Request) -> Caller:
-        token = sent_token(request)
-        if token is None:
-            return EVERYBODY if mode == "open" else PUBLIC
-        if known := await tokens.caller(token):
-            return known
+    stranger = EVERYBODY if mode == "open" else PUBLIC
+
+    async def known(token: str) -> Caller:
+        if found := await tokens.caller(token):
+            return found
         raise Unauthenticated
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         # What is not there is not there for anybody: the route comes before the credentials.
         if request.match_info.http_exception is None:
-            request[CALLER] = await caller_of(request)
+            token = sent_token(request)
+            request[CALLER] = stranger if token is None else await known(token)
         return await handler(request)
 
     return middleware

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from aiohttp import web
@@ -16,11 +16,11 @@ from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
 from service.access import identify
-from service.deadlines import finish_in_time
 from service.errors import answer_problems
-from service.limits import limit_concurrency, limit_passwords, limit_rate
+from service.limits import limit_passwords, limit_rate
 from service.packing import pack_answers
 from service.store import Store
+from service.traffic import TRAFFIC, Traffic
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -28,31 +28,30 @@ HEADERS = {
     # Answers differ by caller and language; a cache must ask again, which an ETag makes cheap.
     "Cache-Control": "no-cache",
     "Vary": "Authorization, X-Event-Password, Accept-Language, Accept-Encoding, Origin",
+    # Without it aiohttp tells its own version, and Python's.
+    "Server": "kalends",
 }
 SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
 
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
-    app = web.Application(
-        middlewares=[answer_problems(), pack_answers(), *guards(settings, store)],
-        client_max_size=settings.max_body,
-    )
+    traffic = Traffic(settings)
+    passed = [answer_problems(headers(settings)), traffic.let_pass, pack_answers(), *guards(settings, store)]
+    app = web.Application(middlewares=passed, client_max_size=settings.max_body)
+    app[TRAFFIC] = traffic
     table = route_table(store.site, store)
     for prefix in (store.site.namespace, *settings.aliases):
         mount(app, prefix, table)
     app.add_routes(pages.routes(store.site))
     app.add_routes(health.routes(store))
-    app.on_response_prepare.append(headers(settings))
     return app
 
 
 def guards(settings: Settings, store: Store) -> list[Middleware]:
     """What a request passes before its handler, in this order."""
-    passed = [limit_concurrency(settings)]
-    if settings.rate_limit:
-        passed.append(limit_rate(settings))
-    passed += [limit_passwords(settings), finish_in_time(settings.request_seconds)]
+    passed = [limit_rate(settings)] if settings.rate_limit else []
+    passed.append(limit_passwords(settings))
     if not store.started:
         passed.append(wait_for(store))
     return [*passed, identify(settings.access, store.tokens)]
@@ -90,17 +89,16 @@ def wait_for(store: Store) -> Middleware:
     return middleware
 
 
-def headers(settings: Settings) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+def headers(settings: Settings) -> Callable[[web.Request, web.StreamResponse], None]:
     """Headers of every answer. Pages of other sites may read where the settings say so, never as a user."""
     allowed = settings.cors_origins
 
-    async def add(request: web.Request, response: web.StreamResponse) -> None:
+    def add(request: web.Request, response: web.StreamResponse) -> None:
         response.headers.merge(HEADERS)
         if (sent := request.headers.get("Origin")) is not None:
             origin = "*" if "*" in allowed else sent.lower()
             if origin in allowed:
                 response.headers["Access-Control-Allow-Origin"] = origin
                 response.headers["Access-Control-Expose-Headers"] = SHOWN
-        response.headers.pop("Server", None)
 
     return add

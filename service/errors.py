@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -41,6 +42,12 @@ TABLE: dict[type[Problem], tuple[int, str]] = {
     errors.TooMany: (429, "rest_too_many_requests"),
     errors.Unavailable: (503, "rest_unavailable"),
 }
+TOLD: dict[type[Exception], type[Problem]] = {
+    web.HTTPNotFound: errors.NoRoute,
+    web.HTTPRequestEntityTooLarge: errors.TooLarge,
+    PyMongoError: errors.Unavailable,
+    TimeoutError: errors.Unavailable,
+}
 HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="kalends"'}, 503: {"Retry-After": "5"}}
 READING = {
     "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
@@ -63,43 +70,47 @@ def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> 
     return json_answer({"code": code, "message": message, "data": data}, status, HEADERS.get(status))
 
 
-def answer_problems() -> Middleware:
-    """Gives every request an id, and turns whatever is raised below into the one error body."""
+def answer_problems(add_headers: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
+    """Gives every request an id, turns whatever is raised below into the one error body, and lets headers be
+    added to all answers."""
     process, numbers = secrets.token_hex(4), itertools.count(1)
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        return await answered(request, handler, f"{process}{next(numbers):08x}")
+        id = f"{process}{next(numbers):08x}"
+        request["headers"] = {"X-Request-Id": id}
+        try:
+            answer = await handler(request)
+        except Exception as error:  # whatever it is, the caller gets the one body, and a bug is logged
+            answer = answer_to(error, request, id)
+        answer.headers.update(request["headers"])
+        add_headers(request, answer)
+        return answer
 
     return middleware
 
 
-async def answered(request: web.Request, handler: Handler, id: str) -> web.StreamResponse:
-    request["id"], request["headers"] = id, {}
-    try:
-        answer = await handler(request)
-    except Problem as problem:
-        answer = problem_answer(problem, language_of(request))
-    except web.HTTPMethodNotAllowed as refused:
-        answer = _other_method(request, refused, language_of(request))
-    except web.HTTPNotFound:
-        answer = problem_answer(errors.NoRoute(), language_of(request))
-    except web.HTTPRequestEntityTooLarge:
-        answer = problem_answer(errors.TooLarge(), language_of(request))
-    except web.HTTPException as refused:
-        if refused.status < 400:
-            raise
-        answer = error_answer(refused.status, "rest_refused", refused.reason, {"status": refused.status})
-    except (PyMongoError, TimeoutError) as error:
-        log.warning("%s %s %s: %s", id, request.method, request.path, error)
-        answer = problem_answer(errors.Unavailable(), language_of(request))
-    except Exception:  # a bug: the caller gets the one body and an id, the log gets all of it
-        log.exception("%s %s %s failed", id, request.method, request.path)
-        message = translate(Text(CRASHED.template, id=id), language_of(request))
-        answer = error_answer(500, "rest_internal_error", message, {"status": 500})
-    answer.headers["X-Request-Id"] = id
-    answer.headers.update(request["headers"])
-    return answer
+def answer_to(error: Exception, request: web.Request, id: str) -> web.Response:
+    language = language_of(request)
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        return _other_method(request, error, language)
+    if problem := problem_of(error):
+        if isinstance(problem, errors.Unavailable) and error is not problem:
+            log.warning("%s %s %s: %s", id, request.method, request.path, error)
+        return problem_answer(problem, language)
+    if isinstance(error, web.HTTPException):
+        return error_answer(error.status, "rest_refused", error.reason, {"status": error.status})
+    # A bug: the caller gets the one body and an id, the log gets all of it.
+    log.error("%s %s %s failed", id, request.method, request.path, exc_info=error)
+    message = translate(Text(CRASHED.template, id=id), language)
+    return error_answer(500, "rest_internal_error", message, {"status": 500})
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """What the caller is told of an error; nothing of what nobody has thought of."""
+    if isinstance(error, Problem):
+        return error
+    return next((told() for kind, told in TOLD.items() if isinstance(error, kind)), None)
 
 
 def _other_method(request: web.Request, refused: web.HTTPMethodNotAllowed, language: str) -> web.Response:

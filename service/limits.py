@@ -1,4 +1,4 @@
-"""Limits: how many requests at a time, how many a minute, how many wrong passwords."""
+"""Limits: how many requests a minute, how many wrong passwords."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
-from schemas.errors import PasswordNeeded, TooMany, Unavailable
-from schemas.language import Text
+from schemas.errors import PasswordNeeded, TooMany
+from service.traffic import is_health
 
 MINUTE = 60.0
 WRONG_PASSWORDS = 10
@@ -73,29 +73,6 @@ def record_of(request: web.Request) -> str:
     return f"{kind.rpartition('/')[2]}/{name.lstrip('0')}"
 
 
-def is_health(request: web.Request) -> bool:
-    """Whoever watches over the service is never refused."""
-    return request.path.startswith("/health/")
-
-
-def limit_concurrency(settings: Settings) -> Middleware:
-    """Refuses at once what would only wait."""
-    under_way = 0
-
-    @web.middleware
-    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        nonlocal under_way
-        if under_way >= settings.max_concurrent and not is_health(request):
-            raise Unavailable(Text("The service is busy; try again."))
-        under_way += 1
-        try:
-            return await handler(request)
-        finally:
-            under_way -= 1
-
-    return middleware
-
-
 def limit_rate(settings: Settings) -> Middleware:
     """So many requests a minute and client; each process takes its share of them."""
     minutes, limit = Minutes(), ceil(settings.rate_limit / settings.workers)
@@ -105,7 +82,7 @@ def limit_rate(settings: Settings) -> Middleware:
         if is_health(request):
             return await handler(request)
         used, seconds = minutes.standing(client_of(request, settings), 1)
-        request["headers"] = {
+        request["headers"] |= {
             "RateLimit-Limit": str(limit),
             "RateLimit-Remaining": str(max(0, limit - used)),
             "RateLimit-Reset": str(seconds),
@@ -130,7 +107,7 @@ def limit_passwords(settings: Settings) -> Middleware:
         if minutes.counts:  # most of the time nobody has sent a wrong one
             used, seconds = minutes.standing(key_of(request))
             if used >= WRONG_PASSWORDS:
-                request["headers"] = {"Retry-After": str(seconds)}
+                request["headers"]["Retry-After"] = str(seconds)
                 raise TooMany
         try:
             return await handler(request)

@@ -20,11 +20,12 @@ from config.settings import PREFIX
 from service.app import create_app
 from service.demo import fill
 from service.embedded import embedded_mongod, running_uri
-from service.ending import Ending, Haste, Traffic
+from service.ending import Ending, Haste
 from service.guard import guarded
 from service.site import site_of
 from service.store import Store, open_store, sweeping
 from service.store.client import connect
+from service.traffic import TRAFFIC
 
 KEEPALIVE = 20
 READING_MS = 30_000
@@ -125,7 +126,6 @@ async def answer(settings: Settings, taken: socket.socket, ending: Ending, ready
         app = await ending.unless_asked(ready_app(settings, stack))
         if app is None:
             return
-        traffic = Traffic(app)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
@@ -133,7 +133,7 @@ async def answer(settings: Settings, taken: socket.socket, ending: Ending, ready
         await accept(runner, taken)
         ready()
         await ending.wait(Haste.RETIRE)
-        await traffic.end(runner, taken, ending)
+        await app[TRAFFIC].end(runner, taken, ending)
 
 
 async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Application:

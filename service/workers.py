@@ -15,8 +15,9 @@ from gunicorn.workers import base
 
 from config import Settings, read_settings
 from config.logs import configure
-from service.ending import GRACE, Ending, Haste
+from service.ending import Ending, Haste
 from service.serve import announce, answer
+from service.traffic import GRACE
 
 ASKS = {signal.SIGTERM: Haste.RETIRE, signal.SIGINT: Haste.STOP, signal.SIGQUIT: Haste.NOW}
 """What the manager's signals mean to a worker."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from schemas import KINDS, Kind
@@ -16,6 +16,7 @@ from schemas.kind import texts
 from schemas.zones import parse_zone
 from service.store import Store
 from service.store.copies import copy_of
+from service.store.debts import PLAN
 from service.store.links import name_key
 
 DEADLINE = 60.0
@@ -29,7 +30,12 @@ async def differences(store: Store) -> list[str]:
     found = {kind.plural: await database[kind.plural].find().to_list(None) for kind in KINDS}
     rows: dict[str, Rows] = {plural: {row["_id"]: row for row in many} for plural, many in found.items()}
     numbers = {row["_id"]: row["n"] async for row in database["words"].find({}, {"n": 1})}
-    left = [note for name in ("chores", "debts") async for note in database[name].find()]
+    left = [
+        note
+        for name in ("chores", "debts")
+        async for note in database[name].find()
+        if note["_id"] != PLAN or note["plan"]
+    ]
     return [
         *(f"left: {note}" for note in left),
         *_shared_names(rows),
@@ -46,7 +52,7 @@ async def differences(store: Store) -> list[str]:
 
 async def agrees(store: Store, seconds: float = 10.0) -> None:
     """Waits until there is no difference. Chores that refused requests have left are taken up as if they
-    were old; notes of debts are not, since only a process that died leaves one."""
+    were old."""
     found: list[str] = []
 
     async def clean() -> bool:
@@ -64,8 +70,8 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
 async def sweep_later(store: Store) -> None:
     """The sweep of a process long after everything that is still written down; nothing else may run."""
     await store.database["chores"].update_many({}, {"$set": {"at": LONG_AGO}})
-    await store.database["debts"].update_many({}, {"$set": {"at": LONG_AGO}})
     await store.sweep()
+    await store.counts.debts.drop(store.site.now() + timedelta(minutes=1))
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = DEADLINE) -> None:

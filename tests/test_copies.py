@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from pymongo.errors import AutoReconnect
 
-from schemas import CATEGORY, EVENT, KINDS, TAG, VENUE, Kind
+from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
 from service.store import copies
 from service.store.copies import FIELD
-from service.store.debts import Debt
 from tests.checker import LONG_AGO, agrees, differences, sweep_later, until
 from tests.conftest import Api
 from tests.samples import named
@@ -210,7 +206,8 @@ async def crowd(api: Api, path: str, event: Any, size: int) -> None:
     await events.insert_many(
         [model | {"_id": 100_000 + n, "slug": f"crowd-{n}"} for n in range(size)], ordered=False
     )
-    assert await api.store.usage.recount(FIELD["venue"], id, api.store.site.now())
+    counted = {"$inc": {"events.publish": size, "events.live": size}}
+    await api.store.database["venues"].update_one({"_id": id}, counted)
 
 
 async def test_thousands_of_events_follow_their_venue(api: Api) -> None:
@@ -342,7 +339,7 @@ async def test_an_event_that_was_linked_by_a_dying_process_shows_the_new_name(
         raise Died
 
     monkeypatch.setattr(pair[0].store.words, "searchable", renamed_meanwhile)
-    monkeypatch.setattr(pair[0].store.usage, "count", dies)
+    monkeypatch.setattr(pair[0].store.copies, "refresh", dies)
     wanted = load(EVENT.schema, {"title": "Linked", "venue": [venue["id"]]}, Site(), partial=True)
     with pytest.raises(Died):
         await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)
@@ -350,182 +347,7 @@ async def test_an_event_that_was_linked_by_a_dying_process_shows_the_new_name(
     assert await differences(pair[1].store) == []
 
 
-STEPS: dict[str, dict[str, Any]] = {
-    "links": {"venue": {"venue": "Hall"}, "organizer": [], "tags": ["new"], "categories": ["also new"]},
-    "later": {"start_date": "2028-01-01 10:00:00", "end_date": "2028-01-01 12:00:00"},
-    "earlier": {"start_date": "2026-01-01 10:00:00", "end_date": "2026-01-01 12:00:00"},
-    "drafted": {"status": "draft"},
-    "trashed": {"status": "trash"},
-}
-
-
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("counted", [False, True])
-async def test_counts_are_made_good_after_a_death(
-    pair: Pair, step: str, counted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The process dies between writing the event and counting, or between counting and saying so."""
-    links: dict[str, Any] = {
-        "venue": {"venue": "Hall"},
-        "organizer": {"organizer": "Club"},
-        "tags": ["t"],
-        "categories": ["c"],
-    }
-    event = await pair[0].event(**links)
-    await pair[0].event(**links)
-    count = pair[0].store.usage.count
-
-    async def dies(debt: Debt) -> None:
-        if counted:
-            await count(debt)
-        raise Died
-
-    monkeypatch.setattr(pair[0].store.usage, "count", dies)
-    wanted = load(EVENT.schema, STEPS[step], Site(), partial=True)
-    with pytest.raises(Died):
-        await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)
-    await sweep_later(pair[1].store)
-    assert await differences(pair[1].store) == []
-
-
-async def test_a_slow_process_that_was_taken_for_dead_does_not_count_twice(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    count, slow, swept = pair[0].store.usage.count, asyncio.Event(), asyncio.Event()
-
-    async def waits(*arguments: Any) -> None:
-        slow.set()
-        await swept.wait()
-        await count(*arguments)
-
-    monkeypatch.setattr(pair[0].store.usage, "count", waits)
-    creation = asyncio.create_task(pair[0].event(venue={"venue": "Hall"}, tags=["tag"]))
-    await slow.wait()
-    await sweep_later(pair[1].store)
-    swept.set()
-    await creation
-    await agrees(pair[1].store)
-
-
-async def test_a_note_stays_as_long_as_counting_did_not_work(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def dies(*arguments: Any) -> None:
-        raise Died
-
-    async def never_still(*arguments: Any) -> bool:
-        return False
-
-    monkeypatch.setattr(pair[0].store.usage, "count", dies)
-    wanted = {"title": "Event", "start_date": "2027-06-01", "end_date": "2027-06-02", "tags": ["popular"]}
-    with pytest.raises(Died):
-        await pair[0].store.create(EVENT, load(EVENT.schema, wanted, Site()), EVERYBODY)
-    with monkeypatch.context() as patched:
-        patched.setattr(pair[1].store.usage, "recount", never_still)
-        await sweep_later(pair[1].store)
-    await sweep_later(pair[1].store)
-    assert await differences(pair[1].store) == []
-
-
-async def test_an_event_that_is_written_long_after_its_note_is_counted(api: Api) -> None:
-    """Its process died, but the write was on its way."""
-    tag = await api.made("tags", name="late")
-    database, now = api.store.database, api.store.site.now()
-    model = await database["events"].find_one({"_id": (await api.event(tags=["other"]))["id"]})
-    assert model is not None
-    use = (FIELD["tag"], tag["id"])
-    debt = Debt(100_000, 1, now - timedelta(minutes=1), {use: ((False, False, None), (True, True, None))})
-    await database["debts"].insert_one(debt.note())
-    await api.store.sweep()
-    stored = await database["tags"].find_one({"_id": tag["id"]})
-    assert stored is not None
-    await database["events"].insert_one(
-        model | {"_id": 100_000, "slug": "late", "tags": [copies.copy_of(TAG, stored)]}
-    )
-    assert (await api.get(f"/tags/{tag['id']}"))[1]["count"] == 0
-    await api.store.sweep()
-    assert (await api.get(f"/tags/{tag['id']}"))[1]["count"] == 1
-    assert await differences(api.store) == []
-
-
-async def test_the_note_of_an_event_that_was_never_written_goes_in_the_end(api: Api) -> None:
-    debts, now = api.store.database["debts"], api.store.site.now()
-    use = (FIELD["tag"], 1)
-    for minutes, left in ((1, 1), (59, 2), (61, 2)):
-        at = now - timedelta(minutes=minutes)
-        await debts.insert_one(Debt(999, 1, at, {use: ((False, False, None), (True, True, None))}).note())
-        await api.store.sweep()
-        assert await debts.count_documents({}) == left
-
-
-async def test_an_event_that_was_written_is_acknowledged_also_when_counting_fails(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A client that is told to try again would make it twice; the note lets a sweep count it."""
-
-    async def fails(*arguments: Any) -> None:
-        raise AutoReconnect("connection closed")
-
-    monkeypatch.setattr(pair[0].store.usage, "count", fails)
-    event = await pair[0].event(tags=["tag"])
-    assert (await pair[0].patch(f"/events/{event['id']}", {"tags": ["other"]}))[0] == 200
-    await sweep_later(pair[1].store)
-    assert await differences(pair[1].store) == []
-
-
-# Counting
-
-
-async def test_the_last_end_is_right_when_the_writes_of_one_event_are_counted_out_of_order(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    venue = await pair[0].made("venues", venue="Hall")
-    await pair[0].event(venue=[venue["id"]])
-    count, written, trashed = pair[0].store.usage.count, asyncio.Event(), asyncio.Event()
-
-    async def waits(*arguments: Any) -> None:
-        written.set()
-        await trashed.wait()
-        await count(*arguments)
-
-    monkeypatch.setattr(pair[0].store.usage, "count", waits)
-    creation = asyncio.create_task(pair[0].event("Last", venue=[venue["id"]], end_date="2029-01-01 00:00:00"))
-    await written.wait()
-    assert (await pair[1].delete("/events/by-slug/last"))[0] == 200
-    trashed.set()
-    await creation
-    await agrees(pair[1].store)
-
-
-class InterruptedCollection:
-    """A collection where something else happens before the next change of one document."""
-
-    def __init__(self, collection: Any, events: list[Awaitable[Any]]) -> None:
-        self._collection = collection
-        self._events = events
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._collection, name)
-
-    async def update_one(self, *arguments: Any, **options: Any) -> Any:
-        if self._events:
-            await self._events.pop()
-        return await self._collection.update_one(*arguments, **options)
-
-
-@every_linked_post
-async def test_the_last_end_is_right_when_it_goes_and_comes_at_once(
-    pair: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A later event appears while the end of the others is looked for."""
-    path, event = await linked(pair[0], kind)
-    id, usage = int(path.rpartition("/")[2]), pair[0].store.usage
-    later: list[Awaitable[Any]] = [pair[1].event(**to(kind, id), end_date="2029-01-01 00:00:00")]
-    collection = usage._collection
-    monkeypatch.setattr(usage, "_collection", lambda field: InterruptedCollection(collection(field), later))
-    assert (await pair[0].delete(f"/events/{event['id']}"))[0] == 200
-    assert later == []
-    await agrees(pair[0].store)
+# All together
 
 
 async def test_everything_agrees_after_a_storm(pair: Pair) -> None:

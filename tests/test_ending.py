@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from config import Settings
-from service import ending as ending_module
+from service import traffic
 from service.ending import Ending, Haste
 from service.serve import answer, listening
 from service.store import Store
@@ -36,7 +36,7 @@ class Served:
 
 @pytest.fixture
 async def served(store: Store, mongodb_uri: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(ending_module, "GRACE", 3600.0)
+    monkeypatch.setattr(traffic, "GRACE", 3600.0)
     settings = replace(Settings(), port=0, mongodb_uri=mongodb_uri, database=store.database.name)
     ending, ready = Ending(), asyncio.Event()
     with listening(settings) as taken:
@@ -62,7 +62,7 @@ async def test_a_request_under_way_is_finished(served: Served, wire: Wire, haste
     while not await is_refused(served.port):
         await asyncio.sleep(0.01)
     # Long enough for quiet connections to be looked at several times.
-    await asyncio.sleep(5 * ending_module.PAUSE)
+    await asyncio.sleep(5 * traffic.PAUSE)
     await wire.send(body[5:])
     made = await wire.answer()
     assert (made.status, made.is_last) == (201, True)

@@ -58,7 +58,7 @@ async def test_every_answer_carries_its_headers(api: Api) -> None:
         assert api.headers["X-Content-Type-Options"] == "nosniff"
         assert api.headers["Content-Type"] == "application/json; charset=utf-8"
         assert len(api.headers["X-Request-Id"]) == 16
-        assert "Server" not in api.headers
+        assert api.headers["Server"] == "kalends"
 
 
 async def test_unknown_routes_answer_like_everything_else(api: Api) -> None:

@@ -46,6 +46,8 @@ class Store(Changes):
         self.started = True
 
     async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
+        if kind.copied:  # asked for by how much they are used
+            await self.counts.catch_up()
         return await find_page(self, kind, query, caller)
 
     async def is_alive(self) -> bool:
@@ -60,7 +62,7 @@ class Store(Changes):
         """What no request does: publishing what is due, and finishing what a dead process has begun."""
         await self.publish_due()
         await self.copies.finish_chores()
-        await self.usage.settle_debts(self.site.now(), self.copies.refresh)
+        await self.counts.sweep(self.site.now())
         await self.news.keep_up()
 
     async def keep_sweeping(self) -> None:

@@ -95,10 +95,12 @@ class Bulk(Records):
                 await store_together(
                     self._session,
                     self.database,
+                    self.counts.debts,
                     self.kind,
                     records,
                     [*self._linked().items(), ("imports", marks)],
                 )
+                await self.counts.catch_up()  # also renews copies of what was changed meanwhile
         return Outcome(len(made), len(known), refused)
 
     async def _settle_all(self, rows: Iterable[Row]) -> tuple[list[tuple[Row, Document]], dict[int, Problem]]:

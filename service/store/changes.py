@@ -95,7 +95,9 @@ class Changes(Records):
     async def _save(self, kind: Kind, stored: Document, settled: Document, new: list[New]) -> Document | None:
         changes = changed_uses(stored, stored | settled) if kind is EVENT else {}
         change: Document = {"$set": settled, "$inc": {"version": 1}}
-        debt = Debt(stored["_id"], stored["version"] + 1, settled["modified_utc"], changes)
+        debt = Debt(stored["_id"], stored["version"] + 1, changes, stored.get("debt"))
+        if changes:
+            settled["debt"] = debt.mark
         if "key" in settled or "parent" in settled:
             # The name that was claimed at creation is free again.
             change["$unset"] = {"claim": ""}
@@ -103,15 +105,12 @@ class Changes(Records):
         chore = await self.copies.announce(kind, stored["_id"]) if follows else None
         if kind is EVENT:
             self.news.expect(stored, stored | settled)
-        async with self.usage.debts.noted(debt):
+        async with self.counts.debts.noted(debt):
             saved = await self._store_change(kind, stored, change, new)
-        if saved is None:
-            await self.usage.debts.cross_off(debt)
-            return None
-        if chore:
+        if saved and chore:
             await self._soon(self.copies.follow(chore))
-        linked = any(name in settled for name in kind.links)
-        return await self._after_event(saved, debt, linked=linked) if changes or linked else saved
+        is_linked = any(name in settled for name in kind.links)
+        return await self._after_event(saved) if saved and is_linked else saved
 
     async def _store_change(
         self, kind: Kind, stored: Document, change: Document, new: list[New]

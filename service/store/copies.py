@@ -49,12 +49,12 @@ def is_copied(kind: Kind, name: str) -> bool:
 class Copies:
     """The fan-out from one changed record to the events that show it."""
 
-    def __init__(self, database: Database, site: Site, versions: Lookup) -> None:
+    def __init__(self, database: Database, site: Site) -> None:
         self._database = database
         self._site = site
         self._events = database[EVENT.plural]
         self._chores = database["chores"]
-        self._versions = versions
+        self._versions = Lookup(database, {"version": 1})
 
     async def announce(self, kind: Kind, id: int) -> dict[str, Any]:
         """Writes down that events will have to follow this record."""
@@ -117,13 +117,19 @@ class Copies:
     async def refresh(self, event: Mapping[str, Any]) -> bool:
         """Looks again at what an event was linked to while it was written. True: it changed since."""
         copies = [(BY_NAME[name], copy) for name, field in FIELD.items() for copy in event.get(field, ())]
-        found = await asyncio.gather(*(self._versions.one(kind.plural, copy["_id"]) for kind, copy in copies))
-        stale = False
-        for (kind, copy), record in zip(copies, found, strict=True):
-            if record is None or record["version"] != copy["version"]:
-                stale = True
-                await self.follow(await self.announce(kind, copy["_id"]))
-        return stale
+        found = await self._versions.many((kind.plural, copy["_id"]) for kind, copy in copies)
+        stale = [
+            (kind, copy["_id"])
+            for kind, copy in copies
+            if found.get((kind.plural, copy["_id"]), {}).get("version") != copy["version"]
+        ]
+        for kind, id in stale:
+            await self.renew(kind, id)
+        return bool(stale)
+
+    async def renew(self, kind: Kind, id: int) -> None:
+        """Lets the events of a record that may have changed follow it."""
+        await self.follow(await self.announce(kind, id))
 
 
 def in_background(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:

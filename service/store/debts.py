@@ -1,14 +1,17 @@
-"""Notes of what is still to be counted: written before an event is, crossed off when its counters are right.
+"""Notes of what is still to be counted: written before an event is.
 
-A process that dies in between leaves its note, and the next sweep of any process counts afresh what it names.
+Nothing is counted by those who write events. Whoever needs a count has what is noted counted first, and a
+sweep does it now and then. So a count is exact when it is shown, whoever has died meanwhile, and a popular
+venue is written once for hundreds of its events.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
@@ -18,31 +21,54 @@ from pymongo.errors import DuplicateKeyError
 from service.store.batches import Batch
 from service.store.client import Database
 
-GRACE = timedelta(seconds=10)
-"""A note older than this belongs to a process that died."""
-UNWRITTEN = timedelta(hours=1)
-"""A note whose event is not as it says is kept this long: the write may still be on its way."""
 Use = tuple[str, int]
 """A field of events, and the id of a record that one links to there."""
 State = tuple[bool, bool, datetime | None]
 """Whether a use counts as published and as live, and when it ends."""
 UseChanges = Mapping[Use, tuple[State, State]]
 """What each use was before a write, and is after it."""
+Plan = dict[str, Any]
+PLAN = "plan"
+SOON = WriteConcern(1)
+"""Nobody waits until all members of a set have it: whoever has what is written next has this too, for their
+log is one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Debt:
-    """What one write of an event changes in the counters of what it links to."""
+    """What one write of an event changes in the counters of what it links to. The event bears its mark, and
+    so did the one before it."""
 
     event: int
     version: int
-    at: datetime
     changes: UseChanges
-    id: ObjectId = field(default_factory=ObjectId)
+    after: ObjectId | None = None
+    mark: ObjectId = field(default_factory=ObjectId)
 
-    def note(self) -> dict[str, Any]:
-        refs = [f"{field}:{id}" for field, id in self.changes]
-        return {"_id": self.id, "event": self.event, "version": self.version, "at": self.at, "refs": refs}
+    def noted(self) -> dict[str, Any]:
+        uses = [[*use, was, now] for use, (was, now) in self.changes.items()]
+        known = {"event": self.event, "version": self.version, "after": self.after, "mark": self.mark}
+        return known | {"uses": uses}
+
+
+def noted_debt(noted: Mapping[str, Any]) -> Debt:
+    uses = {(field, id): (_state(was), _state(now)) for field, id, was, now in noted["uses"]}
+    return Debt(noted["event"], noted["version"], uses, noted["after"], noted["mark"])
+
+
+def _state(noted: Sequence[Any]) -> State:
+    return (noted[0], noted[1], noted[2])
+
+
+@dataclass(frozen=True)
+class Note:
+    """The debts of writes that were made together."""
+
+    id: ObjectId
+    debts: Sequence[Debt]
+
+    def document(self) -> dict[str, Any]:
+        return {"_id": self.id, "writes": [debt.noted() for debt in self.debts]}
 
 
 class Debts:
@@ -50,47 +76,91 @@ class Debts:
 
     def __init__(self, database: Database) -> None:
         self._notes = database["debts"]
-        # Nobody waits until all members of a set have it. Whoever has the event that is written next has its
-        # note too, for their log is one; and a note that comes back only makes a sweep count again.
-        self._soon = self._notes.with_options(write_concern=WriteConcern(1))
+        self._soon = self._notes.with_options(write_concern=SOON)
         self._writing = Batch[Debt, None](self._write)
-        self._crossing = Batch[Debt, bool](self._cross_off)
+        self._crossing = Batch[Debt, None](self._cross_off)
+        self.unseen = 0
+        """Debts that this process has noted since it last looked at all notes."""
 
     @asynccontextmanager
     async def noted(self, debt: Debt) -> AsyncIterator[None]:
-        """Around the write of an event."""
-        if debt.changes:
-            await self._writing.ask(debt)
+        """Around the write of an event. A note whose event does not come is a note of nothing."""
+        if not debt.changes:
+            yield
+            return
+        await self._writing.ask(debt)
         try:
             yield
         except DuplicateKeyError:  # other errors do not tell whether it was written
-            await self.cross_off(debt)
+            await self._crossing.ask(debt)
             raise
 
     async def _write(self, debts: Sequence[Debt]) -> dict[Debt, None]:
-        await self._soon.insert_many([debt.note() for debt in debts], ordered=False)
+        await self._soon.insert_one(self._new(debts))
         return {}
 
-    async def cross_off(self, debt: Debt) -> bool:
-        """False where a sweep has taken it up, and has counted too."""
-        return not debt.changes or bool(await self._crossing.ask(debt))
+    async def _cross_off(self, debts: Sequence[Debt]) -> dict[Debt, None]:
+        await self.take([], [debt.mark for debt in debts])
+        return {}
 
-    async def _cross_off(self, debts: Sequence[Debt]) -> dict[Debt, bool]:
-        mine = {"_id": {"$in": [debt.id for debt in debts]}, "late": {"$ne": True}}
-        crossed = await self._soon.delete_many(mine)
-        return dict.fromkeys(debts, crossed.deleted_count == len(debts))
+    async def note_within(self, session: Any, debts: Iterable[Debt]) -> None:
+        """In a transaction that writes many events."""
+        if owed := [debt for debt in debts if debt.changes]:
+            await self._notes.insert_one(self._new(owed), session=session)
 
-    async def is_open(self, ref: str, now: datetime) -> bool:
-        """Whether a process may be counting this at the moment."""
-        return await self._notes.find_one({"refs": ref, "at": {"$gte": now - GRACE}}) is not None
+    def _new(self, debts: Sequence[Debt]) -> dict[str, Any]:
+        self.unseen += len(debts)
+        return Note(ObjectId(), debts).document()
 
-    def left(self, now: datetime) -> AsyncIterator[dict[str, Any]]:
-        return self._notes.find({"at": {"$lt": now - GRACE}})
+    async def state(self) -> tuple[int, Plan | None, list[Note]]:
+        """The number of the last plan to count; the plan, if it is not yet carried out; and all notes."""
+        self.unseen = 0
+        found = {row["_id"]: row for row in await self._notes.find().to_list(None)}
+        if (last := found.pop(PLAN, None)) is None:
+            last = {"n": 0, "plan": None}
+            await self._soon.update_one({"_id": PLAN}, {"$setOnInsert": last}, upsert=True)
+        notes = [Note(id, [noted_debt(noted) for noted in note["writes"]]) for id, note in found.items()]
+        return last["n"], last["plan"], notes
 
-    async def take_up(self, note: Mapping[str, Any]) -> bool:
-        """Lets its writer know, should it be alive; False if it has finished meanwhile."""
-        taken = await self._notes.update_one({"_id": note["_id"]}, {"$set": {"late": True}})
-        return bool(taken.matched_count)
+    async def is_begun(self, number: int, plan: Plan) -> bool:
+        """False if another plan was begun since this one was thought of: it may have counted the same."""
+        idle = {"_id": PLAN, "n": number - 1, "plan": None}
+        begun = await self._soon.update_one(idle, {"$set": {"n": number, "plan": plan}})
+        return bool(begun.matched_count)
 
-    async def drop(self, note: Mapping[str, Any]) -> None:
-        await self._notes.delete_one({"_id": note["_id"]})
+    async def end(self, number: int) -> None:
+        """Of a plan that was carried out. Whoever sees this sees all that was done before."""
+        await self._notes.update_one({"_id": PLAN, "n": number}, {"$set": {"plan": None}})
+
+    async def take(self, notes: Sequence[ObjectId], marks: Sequence[ObjectId]) -> None:
+        """Takes whole notes away, and single debts out of others."""
+        if notes:
+            await self._soon.delete_many({"_id": {"$in": notes}})
+        if marks:
+            settled = {"mark": {"$in": marks}}
+            await self._soon.update_many({"writes": {"$elemMatch": settled}}, {"$pull": {"writes": settled}})
+
+    async def drop(self, before: datetime) -> None:
+        """Notes of events that have not come until now never will."""
+        old = {"_id": {"$lt": ObjectId.from_datetime(before.replace(tzinfo=UTC))}}
+        await self._notes.delete_many({"$or": [old, {"writes": []}]})
+
+
+class Truth:
+    """Which debts are of writes that were made, which of writes that may still come; others were refused."""
+
+    def __init__(self, debts: Iterable[Debt], events: Mapping[int, Mapping[str, Any]]) -> None:
+        by_event: defaultdict[int, list[Debt]] = defaultdict(list)
+        for debt in debts:
+            by_event[debt.event].append(debt)
+        self.made: list[Debt] = []
+        self.open: set[ObjectId] = set()
+        for id, its in by_event.items():
+            event = events.get(id, {})
+            # The mark of an event leads to the last of them, and each of them to the one before.
+            by_mark: dict[ObjectId | None, Debt] = {debt.mark: debt for debt in its}
+            mark = event.get("debt")
+            while mark in by_mark:
+                self.made.append(made := by_mark.pop(mark))
+                mark = made.after
+            self.open |= {debt.mark for debt in by_mark.values() if event.get("version", 0) < debt.version}

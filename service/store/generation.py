@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from typing import Any
 
 from service.store.batches import Batch
@@ -13,6 +13,10 @@ from service.store.pulse import Pulse
 NOW = "now"
 REST = 500
 """Questions that are left to the driver after the short way has failed."""
+
+
+async def nothing() -> None:
+    return None
 
 
 class Generation:
@@ -25,10 +29,12 @@ class Generation:
         self._rest = 0
         self._batch = Batch[str, Hashable](self._look)
         self.is_told = True
+        self.last: Hashable | None = None
+        """What was told last. Read after that, a record is at least as current."""
 
-    async def now(self) -> Hashable | None:
+    def now(self) -> Awaitable[Hashable | None]:
         """None where there is no such time: behind a router of shards it would tell of one shard only."""
-        return await self._batch.ask(NOW) if self.is_told else None
+        return self._batch.ask(NOW) if self.is_told else nothing()
 
     async def _look(self, _: Sequence[str]) -> Mapping[str, Hashable]:
         said = await self._hello()
@@ -36,7 +42,8 @@ class Generation:
         if not written:
             self.is_told = said.get("setName") is not None
             return {}
-        return {NOW: (written["t"], written["ts"].time, written["ts"].inc)}
+        self.last = (written["t"], written["ts"].time, written["ts"].inc)
+        return {NOW: self.last}
 
     async def _hello(self) -> Mapping[str, Any]:
         if not self._rest:

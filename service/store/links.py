@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -85,8 +84,8 @@ class Links:
 
     async def _by_id(self, asked: Sequence[tuple[str, int]], caller: Caller) -> Known:
         """Records by id; one that the caller may not see is as unknown as one that is not there."""
-        found = await asyncio.gather(*(self._records.one(*link) for link in asked))
-        return {link: row for link, row in zip(asked, found, strict=True) if row and caller.sees(row)}
+        found = await self._records.many(asked)
+        return {link: found[link] for link in asked if link in found and caller.sees(found[link])}
 
     async def _found(self, kind: Kind, link: Any) -> dict[str, Any] | None:
         if isinstance(link, str):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from service.store.batches import Batch
@@ -14,6 +13,7 @@ Ref = int | str
 Row = dict[str, Any]
 Asked = tuple[str, Ref]
 """The plural of a kind, and what names one record of it."""
+Rows = Mapping[Asked, Row]
 PRIVATE = {"tok": 0, "text": 0, "sort": 0}
 """Left out where a record is read to be shown, changed or copied."""
 
@@ -24,18 +24,25 @@ class Lookup:
     def __init__(self, database: Database, shown: Mapping[str, int]) -> None:
         self._database = database
         self._shown = shown
-        self._batch = Batch[Asked, Row](self._look)
+        self._batch = Batch[tuple[Asked, ...], Rows](self._look)
 
-    def one(self, plural: str, ref: Ref) -> asyncio.Future[Row | None]:
+    async def one(self, plural: str, ref: Ref) -> Row | None:
         """A record as it is now. Others may be given the same one: it is not to be changed."""
-        return self._batch.ask((plural, ref))
+        return (await self.many([(plural, ref)])).get((plural, ref))
 
-    async def _look(self, asked: Sequence[Asked]) -> dict[Asked, Row]:
+    async def many(self, asked: Iterable[Asked]) -> Rows:
+        """These records, as far as they are there, and perhaps others."""
+        wanted = tuple(asked)
+        return (await self._batch.ask(wanted) or {}) if wanted else {}
+
+    async def _look(self, asked: Sequence[tuple[Asked, ...]]) -> dict[tuple[Asked, ...], Rows]:
         wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
-        for plural, ref in asked:
+        for plural, ref in {one for many in asked for one in many}:
             wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)
         parts = [(plural, name, {name: {"$in": refs}}) for (plural, name), refs in wanted.items()]
-        return await (self._in_one(*parts[0]) if len(parts) == 1 else self._in_many(parts))
+        return dict.fromkeys(
+            asked, await (self._in_one(*parts[0]) if len(parts) == 1 else self._in_many(parts))
+        )
 
     async def _in_one(self, plural: str, name: str, wanted: Row) -> dict[Asked, Row]:
         rows = await self._database[plural].find(wanted, self._shown).to_list(None)

@@ -30,7 +30,8 @@ from schemas.slugs import slug_of
 from service.store import tree
 from service.store.client import Client, Collection, Database
 from service.store.convoys import Convoy
-from service.store.copies import Copies
+from service.store.copies import Copies, in_background
+from service.store.counts import Counts
 from service.store.debts import Debt
 from service.store.generation import Generation
 from service.store.ids import Ids
@@ -41,7 +42,7 @@ from service.store.news import News
 from service.store.passwords import Passwords
 from service.store.slugs import Slugs
 from service.store.totals import Totals
-from service.store.usage import Usage, changed_uses, unused
+from service.store.usage import changed_uses, unused
 from service.store.words import Words
 
 log = logging.getLogger("kalends.store")
@@ -58,9 +59,8 @@ class Records:
         self.site = site
         self.ids = Ids(database)
         self.words = Words(database, self.ids)
-        versions = Lookup(database, {"version": 1})
-        self.usage = Usage(database, versions)
-        self.copies = Copies(database, site, versions)
+        self.copies = Copies(database, site)
+        self.counts = Counts(database, self.copies)
         self.passwords = Passwords()
         self.generation = Generation(database)
         self.news = News(database)
@@ -78,6 +78,7 @@ class Records:
         return self.database[kind.plural]
 
     async def find(self, kind: Kind, ref: Ref, shown: Mapping[str, int] = PRIVATE) -> Document:
+        await self._count(kind)
         query = {"_id": ref} if isinstance(ref, int) else {"slug": ref}
         record = await self._collection(kind).find_one(query, shown)
         if record is None:
@@ -90,10 +91,17 @@ class Records:
 
     async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
         """What a record is, for a caller who may read it; not what it says."""
+        await self._count(kind)
         return await self._readable(kind, await self._glances.one(kind.plural, ref), caller, password)
 
     async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
+        await self._count(kind)
         return await self._readable(kind, await self._wholes.one(kind.plural, ref), caller, password)
+
+    async def _count(self, kind: Kind) -> None:
+        """Terms show how many events they have."""
+        if not kind.is_post:
+            await self.counts.catch_up()
 
     async def _readable(
         self, kind: Kind, record: Document | None, caller: Caller, password: str | None
@@ -159,10 +167,11 @@ class Records:
         await self._check_parent(record, caller)
         links, new = await self._links.resolve({name: data.get(name) for name in kind.links}, caller)
         record |= links
-        debt = Debt(record["_id"], 1, record["modified_utc"], changed_uses(None, record))
-        async with self.usage.debts.noted(debt):
+        debt = Debt(record["_id"], 1, changed_uses(None, record))
+        record["debt"] = debt.mark
+        async with self.counts.debts.noted(debt):
             await self._store_together([*new, (kind, record)])
-        return await self._after_event(record, debt, linked=True)
+        return await self._after_event(record)
 
     async def _store_together(self, new: list[New]) -> None:
         """All or nothing: one record as it is, several in a transaction."""
@@ -177,16 +186,12 @@ class Records:
         async with await self.client.start_session() as session:
             await session.with_transaction(insert)
 
-    async def _after_event(self, event: Document, debt: Debt, *, linked: bool) -> Document:
-        """What follows a write that is done: its failure is left to a sweep, which the note tells."""
+    async def _after_event(self, event: Document) -> Document:
+        """What follows a write that is done: its failure is left to whoever counts what was noted."""
+        if self.counts.are_far_behind:
+            in_background(self._tasks, asyncio.ensure_future(self.counts.catch_up()))
         try:
-            await self.usage.count(debt)
-            # Both ask for versions: all that were written together are told by one look.
-            is_last, *stale = await asyncio.gather(
-                self.usage.is_last(debt), *([self.copies.refresh(event)] if linked else [])
-            )
-            await self.usage.settle(debt, is_last=is_last)
-            return await self.find(EVENT, event["_id"]) if any(stale) else event
+            return await self.find(EVENT, event["_id"]) if await self.copies.refresh(event) else event
         except PyMongoError as error:
             log.warning("left for the next sweep: %s", error)
             return event

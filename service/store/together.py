@@ -1,8 +1,5 @@
-"""Batches: each is one transaction of the records, what they make and count up, and a mark for every line.
-So a batch is there or it is not, whenever its process dies, and no line is stored twice.
-
-It reads what its events link to and counts it up, so that nobody can change that until the batch is stored:
-its copies are right then, and whoever changes the record afterwards finds them.
+"""Batches: each is one transaction of the records, what they make, a note of what is to be counted, and a
+mark for every line. So a batch is there or it is not, whenever its process dies, and no line is stored twice.
 """
 
 from __future__ import annotations
@@ -20,8 +17,9 @@ from schemas.kind import Document, Kind
 from service.store import tree
 from service.store.client import DUPLICATE, Database
 from service.store.copies import copy_of
+from service.store.debts import Debt, Debts
 from service.store.lookups import PRIVATE
-from service.store.usage import changed_uses, counter_updates
+from service.store.usage import changed_uses
 
 log = logging.getLogger("kalends.store")
 PATIENCE = 50
@@ -40,21 +38,24 @@ class Unstorable(Conflict):
 async def store_together(
     session: Any,
     database: Database,
+    debts: Debts,
     kind: Kind,
     records: Sequence[Document],
     beside: Iterable[tuple[str, list[Document]]],
 ) -> None:
     """Stores new records, what goes beside them (collection, documents), and what follows from them."""
-    counters = counter_updates(changed_uses(None, record) for record in records) if kind is EVENT else {}
     others = list(beside)
 
     async def work(session: Any) -> None:
         for name, documents in others:
             await database[name].insert_many(documents, session=session)
-        # Counters come early: a writer of one of them is met before the long part, not after it.
-        for name, changes in counters.items():
-            await _renew_copies(database, name, records, session)
-            await database[LINKED[name].plural].bulk_write(changes, session=session)
+        if kind is EVENT:
+            for name in LINKED:
+                await _renew_copies(database, name, records, session)
+            owed = [Debt(record["_id"], 1, changed_uses(None, record)) for record in records]
+            for record, debt in zip(records, owed, strict=True):
+                record["debt"] = debt.mark
+            await debts.note_within(session, owed)
         for record in (record for record in records if record.get("parent")):
             await tree.hang(database, kind, record, session)
         await database[kind.plural].insert_many(records, session=session)
@@ -74,9 +75,11 @@ async def store_together(
 
 
 async def _renew_copies(database: Database, name: str, events: Iterable[Document], session: Any) -> None:
-    """Brings copies up to what the transaction sees; nobody can change that before it ends."""
+    """Brings copies up to what the transaction sees: they may be of an earlier batch."""
     kind = LINKED[name]
     ids = list({copy["_id"] for event in events for copy in event[name]})
+    if not ids:
+        return
     rows = database[kind.plural].find({"_id": {"$in": ids}}, PRIVATE, session=session)
     now = {row["_id"]: row async for row in rows}
     if len(now) < len(ids):  # one was deleted

@@ -1,0 +1,120 @@
+"""The requests under way: how many there may be, how long each may take, and how they come to an end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from config import Settings
+from schemas.errors import Unavailable
+from schemas.language import Text
+from service.ending import Ending, Haste
+
+GRACE = 20.0
+"""Seconds that requests under way get to finish."""
+PAUSE = 0.1
+"""Seconds between looks at the connections that are left, and before the first one is closed."""
+LOOKS = 0.5
+"""Seconds between two looks for requests that are late: a timer for each would cost more than most."""
+
+
+def is_health(request: web.Request) -> bool:
+    """Whoever watches over the service is never refused."""
+    return request.path.startswith("/health/")
+
+
+@dataclass(eq=False, slots=True)
+class Passage:
+    """One request on its way."""
+
+    connection: object
+    task: asyncio.Task[object]
+    due: float
+    is_late: bool = False
+
+
+class Traffic:
+    """All requests under way, in the order in which they came."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._most = settings.max_concurrent
+        self._seconds = settings.request_seconds
+        self._under_way: dict[Passage, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_ending = False
+
+    @web.middleware
+    async def let_pass(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuses at once what would only wait, and gives up what takes too long."""
+        if len(self._under_way) >= self._most and not is_health(request):
+            raise Unavailable(Text("The service is busy; try again."))
+        passage = self._begin(request)
+        try:
+            answer = await handler(request)
+        except asyncio.CancelledError:
+            if not passage.is_late:
+                raise
+            passage.task.uncancel()
+            raise TimeoutError from None
+        finally:
+            del self._under_way[passage]
+        if self._is_ending:
+            answer.force_close()
+            answer.headers["Connection"] = "close"
+        return answer
+
+    def _begin(self, request: web.Request) -> Passage:
+        task = asyncio.current_task()
+        assert task
+        loop = task.get_loop()
+        passage = Passage(request.protocol, task, loop.time() + self._seconds)
+        self._under_way[passage] = None
+        if self._timer is None:
+            self._timer = loop.call_later(LOOKS, self._look, loop)
+        return passage
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        for passage in list(self._overdue(loop.time())):
+            passage.is_late = True
+            passage.task.cancel()
+        self._timer = loop.call_later(LOOKS, self._look, loop) if self._under_way else None
+
+    def _overdue(self, now: float) -> Iterator[Passage]:
+        for passage in self._under_way:
+            if passage.due > now:
+                return
+            if not passage.is_late:
+                yield passage
+
+    async def end(self, runner: web.AppRunner, taken: socket.socket, ending: Ending) -> None:
+        """Takes no new connection, and returns when the last one has ended or must be given up.
+
+        aiohttp's own shutdown reads no more from any connection: a body that is still arriving never ends,
+        and an answer does not tell its client that the connection closes.
+        """
+        self._is_ending = True
+        asyncio.get_running_loop().remove_reader(taken)
+        await asyncio.sleep(0)  # what was taken last becomes a connection before its server is closed
+        for site in runner.sites:
+            await site.stop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                await self._come_to_rest(runner, ending)
+
+    async def _come_to_rest(self, runner: web.AppRunner, ending: Ending) -> None:
+        assert runner.server
+        while runner.server.connections and not ending.is_asked(Haste.NOW):
+            await asyncio.sleep(PAUSE)
+            if ending.is_asked(Haste.STOP):
+                busy = {passage.connection for passage in self._under_way}
+                for connection in set(runner.server.connections) - busy:
+                    connection.force_close()
+
+
+TRAFFIC = web.AppKey("traffic", Traffic)
