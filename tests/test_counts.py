@@ -16,6 +16,7 @@ from schemas import EVENT, KINDS, TAG, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
+from service.store import counts, debts
 from service.store.copies import FIELD, copy_of
 from service.store.counts import MANY
 from service.store.debts import PLAN, Debt, Note, State
@@ -135,13 +136,24 @@ async def test_an_event_that_is_written_long_after_its_note_is_counted(api: Api)
     await agrees(api.store)
 
 
+async def test_what_is_too_much_for_one_plan_is_counted_in_parts(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "LARGEST", 7)
+    monkeypatch.setattr(debts, "LARGEST", 2)
+    made = await asyncio.gather(*(api.event(f"Event {n}", **LINKS) for n in range(12)))
+    await asyncio.gather(*(api.delete(f"/events/{event['id']}") for event in made[:4]))
+    await api.store.counts.catch_up()
+    assert await differences(api.store) == []
+
+
 async def test_the_note_of_an_event_that_was_never_written_goes_in_the_end(api: Api) -> None:
-    debts, now = api.store.database["debts"], api.store.site.now().replace(tzinfo=UTC)
+    notes, now = api.store.database["debts"], api.store.site.now().replace(tzinfo=UTC)
     for minutes, left in ((1, 1), (59, 2), (61, 2)):
         id = ObjectId.from_datetime(now - timedelta(minutes=minutes))
-        await debts.insert_one(Note(id, [tagging(999, {"id": 1})]).document())
+        await notes.insert_one(Note(id, [tagging(999, {"id": 1})]).document())
         await api.store.sweep()
-        assert await debts.count_documents({"_id": {"$ne": PLAN}}) == left
+        assert await notes.count_documents({"_id": {"$ne": PLAN}}) == left
 
 
 # Processes that die
@@ -168,14 +180,14 @@ async def test_counts_are_made_good_after_a_death(
 
         return one
 
-    counts = pair[0].store.counts
-    monkeypatch.setattr(counts.debts, "is_begun", dying(counts.debts.is_begun))
-    monkeypatch.setattr(counts.debts, "end", dying(counts.debts.end))
-    monkeypatch.setattr(counts.debts, "take", dying(counts.debts.take))
-    monkeypatch.setattr(counts, "_collection", lambda field: Dying(collection(field), dying))
-    collection = type(counts)._collection.__get__(counts)
+    dead = pair[0].store.counts
+    monkeypatch.setattr(dead.debts, "is_begun", dying(dead.debts.is_begun))
+    monkeypatch.setattr(dead.debts, "end", dying(dead.debts.end))
+    monkeypatch.setattr(dead.debts, "take", dying(dead.debts.take))
+    monkeypatch.setattr(dead, "_collection", lambda field: Dying(collection(field), dying))
+    collection = type(dead)._collection.__get__(dead)
     with suppress(Died):
-        await counts.catch_up()
+        await dead.catch_up()
     await pair[1].store.sweep()
     assert await differences(pair[1].store) == []
 
@@ -228,6 +240,17 @@ async def test_the_last_end_is_right_when_an_event_is_trashed_while_it_is_counte
 
     held_up(monkeypatch, pair[0], step, trashed)
     await pair[0].store.counts.catch_up()
+    assert await differences(pair[0].store) == []
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_an_event_that_is_written_again_while_it_is_counted_is_counted_with_both(
+    pair: Pair, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = await pair[0].event(**LINKS)
+    held_up(monkeypatch, pair[0], "_events", lambda: pair[1].patch(f"/events/{event['id']}", STEPS[step]))
+    await pair[0].store.counts.catch_up()
+    await pair[1].store.sweep()
     assert await differences(pair[0].store) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 import pymongo
 from bson import Binary
+from pymongo.errors import PyMongoError
 
 from schemas import KINDS
 from schemas.caller import Caller
@@ -21,6 +23,7 @@ from service.store.records import TRIES, Records, wished_slug
 from service.store.shared_links import MOST, SharedLinks
 from service.store.together import PATIENCE, Conflict, Unstorable, store_together
 
+log = logging.getLogger("kalends.store")
 BY_PLURAL = {kind.plural: kind for kind in KINDS}
 
 
@@ -100,8 +103,15 @@ class Bulk(Records):
                     records,
                     [*self._linked().items(), ("imports", marks)],
                 )
-                await self.counts.catch_up()  # also renews copies of what was changed meanwhile
+            await self._count_soon()
         return Outcome(len(made), len(known), refused)
+
+    async def _count_soon(self) -> None:
+        """What is stored is stored: it will be counted by whoever needs it, if not now."""
+        try:
+            await self.counts.catch_up()
+        except PyMongoError as error:
+            log.warning("left for the next sweep: %s", error)
 
     async def _settle_all(self, rows: Iterable[Row]) -> tuple[list[tuple[Row, Document]], dict[int, Problem]]:
         made: list[tuple[Row, Document]] = []

@@ -68,15 +68,25 @@ class Copies:
         kind = BY_NAME[name]
         record = await self._database[kind.plural].find_one({"_id": int(id)})
         if record is None:
-            await self._forget(kind, int(id))
+            await self._forget(kind, int(id), {})
         else:
-            await self._renew(kind, record)
+            await self._renew(kind, record, {})
         await self._chores.delete_one({"_id": chore["_id"], "mark": chore["mark"]})
 
-    async def _renew(self, kind: Kind, record: Mapping[str, Any]) -> None:
+    async def renew(self, kind: Kind, id: int, events: list[int]) -> None:
+        """Makes some events show a record as it is now; all others are left to who has changed it."""
+        among = {"_id": {"$in": events}}
+        record = await self._database[kind.plural].find_one({"_id": id})
+        try:
+            await (self._renew(kind, record, among) if record else self._forget(kind, id, among))
+        except WriteError as error:
+            log.warning("%s %s is not shown as it is in all of %s: %s", kind.name, id, events, error)
+
+    async def _renew(self, kind: Kind, record: Mapping[str, Any], among: dict[str, Any]) -> None:
         field, id, version = FIELD[kind.name], record["_id"], record["version"]
-        query = {f"{field}._id": id, field: {"$elemMatch": {"_id": id, "version": {"$lt": version}}}}
-        outdated = [{"copy._id": id, "copy.version": {"$lt": version}}]
+        outdated = {"$elemMatch": {"_id": id, "version": {"$lt": version}}}
+        query = {f"{field}._id": id, field: outdated, "$and": [among]}
+        filters = [{"copy._id": id, "copy.version": {"$lt": version}}]
 
         def change(**other: Any) -> dict[str, Any]:
             copy = copy_of(kind, record) | other
@@ -84,17 +94,18 @@ class Copies:
             return {"$set": {f"{field}.$[copy]": copy, "modified_utc": now}, "$inc": {"version": 1}}
 
         try:
-            await self._in_slices(SLICE, query, change(), outdated)
+            await self._in_slices(SLICE, query, change(), filters)
         except WriteError as error:
             if error.code not in TOO_LARGE:
                 raise
             # An event that is full shows the record without its description; all others show it whole.
-            await self._in_slices(1, query, change(), outdated, instead=change(description=None))
+            await self._in_slices(1, query, change(), filters, instead=change(description=None))
 
-    async def _forget(self, kind: Kind, id: int) -> None:
+    async def _forget(self, kind: Kind, id: int, among: dict[str, Any]) -> None:
         field = FIELD[kind.name]
+        query = {f"{field}._id": id, "$and": [among]}
         change = {"$pull": {field: {"_id": id}}, "$set": {"modified_utc": self._site.now()}}
-        await self._in_slices(SLICE, {f"{field}._id": id}, change | {"$inc": {"version": 1}}, None)
+        await self._in_slices(SLICE, query, change | {"$inc": {"version": 1}}, None)
 
     async def _in_slices(
         self, size: int, query: dict[str, Any], change: dict[str, Any], filters: Any, instead: Any = None
@@ -124,12 +135,8 @@ class Copies:
             if found.get((kind.plural, copy["_id"]), {}).get("version") != copy["version"]
         ]
         for kind, id in stale:
-            await self.renew(kind, id)
+            await self.renew(kind, id, [event["_id"]])
         return bool(stale)
-
-    async def renew(self, kind: Kind, id: int) -> None:
-        """Lets the events of a record that may have changed follow it."""
-        await self.follow(await self.announce(kind, id))
 
 
 def in_background(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:

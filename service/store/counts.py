@@ -14,6 +14,7 @@ from dataclasses import astuple
 from datetime import datetime, timedelta
 from typing import Any
 
+from bson import ObjectId
 from pymongo import UpdateOne
 
 from schemas.event import EVENT
@@ -21,19 +22,25 @@ from schemas.event_view import LINKED
 from service.store.batches import Batch
 from service.store.client import Database
 from service.store.copies import Copies
-from service.store.debts import SOON, Debt, Debts, Note, Plan, Truth, Use
+from service.store.debts import Debt, Debts, Note, Plan, Truth, Use
 from service.store.lookups import Lookup
 from service.store.usage import Step, has_end, was_cut
 from service.store.visibility import UNLOCKED
 
 MANY = 500
 """Debts that are not left to the next sweep."""
+LARGEST = 20_000
+"""Uses in one plan: a document of MongoDB ends at 16 MiB."""
 UNWRITTEN = timedelta(hours=1)
 """A note whose event is not there is kept this long: the write may still be on its way."""
 PUBLIC = {"status": "publish", **UNLOCKED}
 LIVE = {"status": {"$ne": "trash"}}
 EVENTS = {"version": 1, "debt": 1} | {f"{name}.{part}": 1 for name in LINKED for part in ("_id", "version")}
 Rows = Mapping[Any, dict[str, Any]]
+
+
+def marks_of(notes: Iterable[Note]) -> set[ObjectId | None]:
+    return {debt.mark for note in notes for debt in note.debts}
 
 
 class Counts:
@@ -59,15 +66,19 @@ class Counts:
         await self.debts.drop(now - UNWRITTEN)
 
     async def _count(self, _: Sequence[None]) -> dict[None, None]:
-        while True:
-            number, left, notes = await self.debts.state()
+        number, left, notes = await self.debts.state()
+        asked = marks_of(notes)
+        while left or asked & marks_of(notes):
             if left:
                 await self._carry_out(number, left)
-            elif not (plan := await self._planned(notes)):
-                return {}
+            elif (plan := await self._planned(notes)) is None:
+                break
             elif await self.debts.is_begun(number + 1, plan):
                 await self._carry_out(number + 1, plan)
-                return {}
+                if not plan["is_part"]:
+                    break
+            number, left, notes = await self.debts.state()
+        return {}
 
     async def _carry_out(self, number: int, plan: Plan) -> None:
         updates: defaultdict[str, list[UpdateOne]] = defaultdict(list)
@@ -80,11 +91,11 @@ class Counts:
         await self.debts.end(number)
 
     def _collection(self, field: str) -> Any:
-        return self._database[LINKED[field].plural].with_options(write_concern=SOON)
+        return self._database[LINKED[field].plural]
 
     async def _planned(self, noted: Sequence[Note]) -> Plan | None:
         """What is to be done about all that is noted; None where there is nothing to do."""
-        notes, events = await self._understood(noted)
+        notes, events, is_part = await self._understood(noted)
         debts = [debt for note in notes for debt in note.debts]
         truth = Truth(debts, events)
         settled = [debt.mark for debt in debts if debt.mark not in truth.open]
@@ -92,9 +103,9 @@ class Counts:
             return None
         records = await self._linked({use for debt in truth.made for use in debt.changes})
         await self._renew(truth.made, events, records)
-        steps = await self._steps(truth.made, events)
-        whole = [note for note in notes if not any(debt.mark in truth.open for debt in note.debts)]
-        gone = {debt.mark for note in whole for debt in note.debts}
+        steps = await self._steps(truth.made)
+        whole = [note for note in notes if truth.open.isdisjoint(marks_of([note]))]
+        gone = marks_of(whole)
         return {
             "steps": [
                 [*use, records[use]["events"]["rev"], *astuple(step)]
@@ -103,17 +114,20 @@ class Counts:
             ],
             "notes": [note.id for note in whole],
             "marks": [mark for mark in settled if mark not in gone],
+            "is_part": is_part,
         }
 
-    async def _understood(self, notes: Sequence[Note]) -> tuple[Sequence[Note], Rows]:
-        """Notes, and the events that they are about: all that these bear the marks of is noted or counted."""
-        marks = {debt.mark: debt.event for note in notes for debt in note.debts}
-        events = await self._events(set(marks.values())) if marks else {}
-        strange = {event.get("debt") for event in events.values()} - marks.keys()
-        _, _, later = await self.debts.state() if strange else (0, None, ())
-        if any(debt.mark in strange for note in later for debt in note.debts):
-            return await self._understood(later)  # what was written since is noted since
-        return notes, events
+    async def _understood(self, notes: Sequence[Note]) -> tuple[Sequence[Note], Rows, bool]:
+        """The events that notes are about, or as many as one plan can hold; notes among which there are all
+        whose marks these events bear, if they are not counted yet; and whether there are more events."""
+        ids, size = set[int](), 0
+        for debt in (debt for note in notes for debt in note.debts):
+            size += len(debt.changes)
+            ids |= {debt.event} if size < LARGEST or not ids else set()
+        events = await self._events(ids) if ids else {}
+        if not {event.get("debt") for event in events.values()} <= marks_of(notes):
+            _, _, notes = await self.debts.state()  # what was written since is noted since
+        return notes, events, size >= LARGEST
 
     async def _linked(self, uses: Collection[Use]) -> Rows:
         """What the counters are beside, as far as it is still there."""
@@ -127,25 +141,23 @@ class Counts:
 
     async def _renew(self, debts: Iterable[Debt], events: Rows, records: Rows) -> None:
         """A record may have changed while an event was linked to it, and its writer have died."""
-        stale = {
-            (field, id)
-            for debt in debts
-            for field, id in debt.changes
-            for copy in events[debt.event].get(field, ())
-            if copy["_id"] == id and copy["version"] != records.get((field, id), {}).get("version")
-        }
-        for field, id in stale:
-            await self._copies.renew(LINKED[field], id)
+        stale: defaultdict[Use, list[int]] = defaultdict(list)
+        for debt in debts:
+            for field, id in debt.changes:
+                now = records.get((field, id), {}).get("version")
+                copies = (copy for copy in events[debt.event].get(field, ()) if copy["_id"] == id)
+                if any(copy["version"] != now for copy in copies):
+                    stale[field, id].append(debt.event)
+        for (field, id), outdated in stale.items():
+            await self._copies.renew(LINKED[field], id, outdated)
 
-    async def _steps(self, debts: Iterable[Debt], events: Rows) -> dict[Use, Step]:
+    async def _steps(self, debts: Iterable[Debt]) -> dict[Use, Step]:
         steps: defaultdict[Use, Step] = defaultdict(Step)
         unsure: set[Use] = set()
-        for debt in debts:
-            is_last = events[debt.event]["version"] == debt.version
-            for use, (was, now) in debt.changes.items():
-                steps[use].add(was, now, ends=has_end(use))
-                if has_end(use) and (not is_last or was_cut(was, now)):
-                    unsure.add(use)
+        for use, (was, now) in (change for debt in debts for change in debt.changes.items()):
+            steps[use].add(was, now, ends=has_end(use))
+            if has_end(use) and was_cut(was, now):
+                unsure.add(use)
         for use in unsure:
             steps[use].found = await self._last_ends(*use)
         return steps

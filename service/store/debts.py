@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
-from pymongo import WriteConcern
 from pymongo.errors import DuplicateKeyError
+from pymongo.read_concern import ReadConcern
 
 from service.store.batches import Batch
 from service.store.client import Database
@@ -29,9 +29,10 @@ UseChanges = Mapping[Use, tuple[State, State]]
 """What each use was before a write, and is after it."""
 Plan = dict[str, Any]
 PLAN = "plan"
-SOON = WriteConcern(1)
-"""Nobody waits until all members of a set have it: whoever has what is written next has this too, for their
-log is one."""
+AT_ONCE = ReadConcern("snapshot")
+"""All that a majority has, as it was at one moment."""
+LARGEST = 100
+"""Debts in one note: a document of MongoDB ends at 16 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,6 @@ class Debts:
 
     def __init__(self, database: Database) -> None:
         self._notes = database["debts"]
-        self._soon = self._notes.with_options(write_concern=SOON)
         self._writing = Batch[Debt, None](self._write)
         self._crossing = Batch[Debt, None](self._cross_off)
         self.unseen = 0
@@ -96,7 +96,7 @@ class Debts:
             raise
 
     async def _write(self, debts: Sequence[Debt]) -> dict[Debt, None]:
-        await self._soon.insert_one(self._new(debts))
+        await self._notes.insert_many(self._new(debts))
         return {}
 
     async def _cross_off(self, debts: Sequence[Debt]) -> dict[Debt, None]:
@@ -106,26 +106,30 @@ class Debts:
     async def note_within(self, session: Any, debts: Iterable[Debt]) -> None:
         """In a transaction that writes many events."""
         if owed := [debt for debt in debts if debt.changes]:
-            await self._notes.insert_one(self._new(owed), session=session)
+            await self._notes.insert_many(self._new(owed), session=session)
 
-    def _new(self, debts: Sequence[Debt]) -> dict[str, Any]:
+    def _new(self, debts: Sequence[Debt]) -> list[dict[str, Any]]:
         self.unseen += len(debts)
-        return Note(ObjectId(), debts).document()
+        parts = [debts[at : at + LARGEST] for at in range(0, len(debts), LARGEST)]
+        return [Note(ObjectId(), part).document() for part in parts]
 
     async def state(self) -> tuple[int, Plan | None, list[Note]]:
         """The number of the last plan to count; the plan, if it is not yet carried out; and all notes."""
         self.unseen = 0
-        found = {row["_id"]: row for row in await self._notes.find().to_list(None)}
+        rows = await self._notes.with_options(read_concern=AT_ONCE).find().to_list(None)
+        found = {row["_id"]: row for row in rows}
         if (last := found.pop(PLAN, None)) is None:
             last = {"n": 0, "plan": None}
-            await self._soon.update_one({"_id": PLAN}, {"$setOnInsert": last}, upsert=True)
-        notes = [Note(id, [noted_debt(noted) for noted in note["writes"]]) for id, note in found.items()]
+            await self._notes.update_one({"_id": PLAN}, {"$setOnInsert": last}, upsert=True)
+        notes = [
+            Note(id, [noted_debt(noted) for noted in note.get("writes", ())]) for id, note in found.items()
+        ]
         return last["n"], last["plan"], notes
 
     async def is_begun(self, number: int, plan: Plan) -> bool:
         """False if another plan was begun since this one was thought of: it may have counted the same."""
         idle = {"_id": PLAN, "n": number - 1, "plan": None}
-        begun = await self._soon.update_one(idle, {"$set": {"n": number, "plan": plan}})
+        begun = await self._notes.update_one(idle, {"$set": {"n": number, "plan": plan}})
         return bool(begun.matched_count)
 
     async def end(self, number: int) -> None:
@@ -135,10 +139,10 @@ class Debts:
     async def take(self, notes: Sequence[ObjectId], marks: Sequence[ObjectId]) -> None:
         """Takes whole notes away, and single debts out of others."""
         if notes:
-            await self._soon.delete_many({"_id": {"$in": notes}})
+            await self._notes.delete_many({"_id": {"$in": notes}})
         if marks:
             settled = {"mark": {"$in": marks}}
-            await self._soon.update_many({"writes": {"$elemMatch": settled}}, {"$pull": {"writes": settled}})
+            await self._notes.update_many({"writes": {"$elemMatch": settled}}, {"$pull": {"writes": settled}})
 
     async def drop(self, before: datetime) -> None:
         """Notes of events that have not come until now never will."""
