@@ -96,7 +96,8 @@ class Debts:
             raise
 
     async def _write(self, debts: Sequence[Debt]) -> dict[Debt, None]:
-        await self._notes.insert_many(self._new(debts))
+        for note in self._new(debts):  # nearly always one
+            await self._notes.insert_one(note)
         return {}
 
     async def _cross_off(self, debts: Sequence[Debt]) -> dict[Debt, None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
@@ -25,7 +26,7 @@ class Inserts:
     """Each record is stored or refused by itself, whatever becomes of those beside it."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._collection = cache(database.__getitem__)
         self._batch = Batch[Insertion, Exception](self._store)
 
     async def one(self, plural: str, record: dict[str, Any]) -> None:
@@ -42,7 +43,7 @@ class Inserts:
 
     async def _many(self, plural: str, records: list[dict[str, Any]]) -> dict[int, Exception]:
         try:
-            await self._database[plural].insert_many(records, ordered=False)
+            await self._collection(plural).insert_many(records, ordered=False)
         except BulkWriteError as error:
             if error.details["writeConcernErrors"]:
                 raise

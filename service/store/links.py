@@ -20,6 +20,8 @@ from service.store.lookups import PRIVATE, Lookup
 
 New = tuple[Kind, dict[str, Any]]
 Known = dict[tuple[str, int], dict[str, Any]]
+FEW = 16
+"""Copies that cannot be too large together."""
 LARGEST = 8_000_000
 """Bytes of copies that an event may carry; a document of MongoDB ends at 16 MiB."""
 
@@ -53,7 +55,7 @@ class Links:
                 copies[field] = [copy_of(kind, record) for record in found]
                 new += made
                 wrong |= {field: problem} if problem else {}
-        if len(bson.encode(copies)) > LARGEST:
+        if sum(map(len, copies.values())) > FEW and len(bson.encode(copies)) > LARGEST:
             wrong = dict.fromkeys(copies, Text("What is linked is too large to be kept with the event."))
         if wrong:
             raise InvalidFields(wrong)

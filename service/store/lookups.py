@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from service.store.batches import Batch
@@ -22,7 +23,7 @@ class Lookup:
     """Looks records of any kind up, with all or some of their fields."""
 
     def __init__(self, database: Database, shown: Mapping[str, int]) -> None:
-        self._database = database
+        self._collection = cache(database.__getitem__)
         self._shown = shown
         self._batch = Batch[tuple[Asked, ...], Rows](self._look)
 
@@ -45,7 +46,7 @@ class Lookup:
         )
 
     async def _in_one(self, plural: str, name: str, wanted: Row) -> dict[Asked, Row]:
-        rows = await self._database[plural].find(wanted, self._shown).to_list(None)
+        rows = await self._collection(plural).find(wanted, self._shown).to_list(None)
         return {(plural, row[name]): row for row in rows}
 
     async def _in_many(self, parts: Sequence[tuple[str, str, Row]]) -> dict[Asked, Row]:
@@ -55,7 +56,7 @@ class Lookup:
             for plural, name, wanted in parts
         ]
         united = [*first["pipeline"], *({"$unionWith": other} for other in others)]
-        rows = await self._database[first["coll"]].aggregate(united).to_list(None)
+        rows = await self._collection(first["coll"]).aggregate(united).to_list(None)
         return {(plural, row[name]): row for row in rows for plural, name in [row.pop("found")]}
 
 

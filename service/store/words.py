@@ -58,7 +58,7 @@ class Words:
         sent = [list(texts(kind, record)) for record in records]
         is_long = sum(len(text) for one in sent for _, text in one) > LONG
         folded = await asyncio.to_thread(_fold_each, sent) if is_long else _fold_each(sent)
-        numbers = await self.numbers({word for _, words in folded for word in words})
+        numbers = await self.numbers(set().union(*(words for _, words in folded)))
         return [
             {
                 "text": text,
