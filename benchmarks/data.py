@@ -127,5 +127,5 @@ async def note_counts(store: Store, counts: Counts) -> None:
     for (field, id), kept in counts.items():
         collection = store.database[LINKED[field].plural]
         ends = kept if LINKED[field].is_post else {"publish": kept["publish"], "live": kept["live"]}
-        values = {f"events.{name}": value for name, value in ends.items() if name != "rev"}
+        values = {f"events.{name}": value for name, value in ends.items() if name != "plan"}
         await collection.update_one({"_id": id}, {"$set": values})

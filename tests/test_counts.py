@@ -50,7 +50,7 @@ def held_up(
     monkeypatch: pytest.MonkeyPatch, api: Api, step: str, meanwhile: Callable[[], Awaitable[Any]]
 ) -> None:
     """Lets something happen once, just before a process takes a step of its counting."""
-    of = api.store.counts.debts if step == "is_begun" else api.store.counts
+    of = api.store.counts.debts if step == "begin" else api.store.counts
     take, waiting = getattr(of, step), [meanwhile]
 
     async def later(*arguments: Any) -> Any:
@@ -181,7 +181,7 @@ async def test_counts_are_made_good_after_a_death(
         return one
 
     dead = pair[0].store.counts
-    monkeypatch.setattr(dead.debts, "is_begun", dying(dead.debts.is_begun))
+    monkeypatch.setattr(dead.debts, "begin", dying(dead.debts.begin))
     monkeypatch.setattr(dead.debts, "end", dying(dead.debts.end))
     monkeypatch.setattr(dead.debts, "take", dying(dead.debts.take))
     monkeypatch.setattr(dead, "_collection", lambda field: Dying(collection(field), dying))
@@ -217,7 +217,7 @@ async def test_an_event_that_was_written_is_acknowledged_whatever_fails_afterwar
 # Several who count
 
 
-@pytest.mark.parametrize("step", ["_planned", "is_begun", "_carry_out"])
+@pytest.mark.parametrize("step", ["_planned", "begin", "_carry_out"])
 async def test_two_who_count_at_the_same_time_count_once(
     pair: Pair, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +227,7 @@ async def test_two_who_count_at_the_same_time_count_once(
     assert await differences(pair[0].store) == []
 
 
-@pytest.mark.parametrize("step", ["_linked", "_events", "_renew", "is_begun", "_carry_out"])
+@pytest.mark.parametrize("step", ["_linked", "_events", "_renew", "begin", "_carry_out"])
 async def test_the_last_end_is_right_when_an_event_is_trashed_while_it_is_counted(
     pair: Pair, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +268,6 @@ async def test_the_last_end_is_right_when_one_goes_and_another_comes(
     async def later() -> None:
         await counted_by(pair[1], lambda: pair[1].event("Last", **link, end_date="2029-01-01 00:00:00"))
 
-    held_up(monkeypatch, pair[0], "is_begun", later)
+    held_up(monkeypatch, pair[0], "begin", later)
     await pair[0].store.counts.catch_up()
     assert await differences(pair[0].store) == []

@@ -178,12 +178,12 @@ async def answer_of(url: str) -> tuple[int, Any, Any]:
 
 
 async def test_a_killed_mongod_costs_a_pause_and_nothing_else(data_dir: Path) -> None:
-    async with running(data_dir) as service, load(service) as under:
-        await under.reaches(30)
-        first = service.mongod
-        os.kill(first, signal.SIGKILL)
-        await under.reaches(len(under.acknowledged) + 60)
-        under.stopping = True
+    async with running(data_dir) as service:
+        async with load(service) as under:
+            await under.reaches(30)
+            first = service.mongod
+            os.kill(first, signal.SIGKILL)
+            await under.reaches(len(under.acknowledged) + 60)
         assert service.mongod != first
         assert service.process.poll() is None
         await check(service, under.acknowledged)

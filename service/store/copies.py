@@ -65,22 +65,19 @@ class Copies:
     async def follow(self, chore: Mapping[str, Any]) -> None:
         """Makes all events show the record as it is now, then crosses the chore off."""
         name, _, id = chore["_id"].partition(":")
-        kind = BY_NAME[name]
-        record = await self._database[kind.plural].find_one({"_id": int(id)})
-        if record is None:
-            await self._forget(kind, int(id), {})
-        else:
-            await self._renew(kind, record, {})
+        await self._show(BY_NAME[name], int(id), {})
         await self._chores.delete_one({"_id": chore["_id"], "mark": chore["mark"]})
 
     async def renew(self, kind: Kind, id: int, events: list[int]) -> None:
         """Makes some events show a record as it is now; all others are left to who has changed it."""
-        among = {"_id": {"$in": events}}
-        record = await self._database[kind.plural].find_one({"_id": id})
         try:
-            await (self._renew(kind, record, among) if record else self._forget(kind, id, among))
+            await self._show(kind, id, {"_id": {"$in": events}})
         except WriteError as error:
             log.warning("%s %s is not shown as it is in all of %s: %s", kind.name, id, events, error)
+
+    async def _show(self, kind: Kind, id: int, among: dict[str, Any]) -> None:
+        record = await self._database[kind.plural].find_one({"_id": id})
+        await (self._renew(kind, record, among) if record else self._forget(kind, id, among))
 
     async def _renew(self, kind: Kind, record: Mapping[str, Any], among: dict[str, Any]) -> None:
         field, id, version = FIELD[kind.name], record["_id"], record["version"]

@@ -1,8 +1,8 @@
 """Counting what is noted, all of it at once.
 
 What is to be done is written down as a plan first. There is one at a time, and whoever finds one carries it
-out. Each of its steps changes a record that is as the plan says, and is not so afterwards: so each is taken
-once, by however many processes, and whichever of them die.
+out. Each of its steps changes a record that bears the number of an earlier plan, and then bears its own: so
+each is taken once, by however many processes, and whichever of them die.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Counts:
         self._database = database
         self._copies = copies
         self.debts = Debts(database)
-        self._records = Lookup(database, {"version": 1, "events.rev": 1})
+        self._versions = Lookup(database, {"version": 1})
         self._batch = Batch[None, None](self._count)
 
     @property
@@ -73,8 +73,8 @@ class Counts:
                 await self._carry_out(number, left)
             elif (plan := await self._planned(notes)) is None:
                 break
-            elif await self.debts.is_begun(number + 1, plan):
-                await self._carry_out(number + 1, plan)
+            elif begun := await self.debts.begin(number, plan):
+                await self._carry_out(begun, plan)
                 if not plan["is_part"]:
                     break
             number, left, notes = await self.debts.state()
@@ -82,8 +82,9 @@ class Counts:
 
     async def _carry_out(self, number: int, plan: Plan) -> None:
         updates: defaultdict[str, list[UpdateOne]] = defaultdict(list)
-        for field, id, rev, *step in plan["steps"]:
-            updates[field].append(UpdateOne({"_id": id, "events.rev": rev}, Step(*step).change()))
+        for field, id, *step in plan["steps"]:
+            earlier = {"_id": id, "events.plan": {"$not": {"$gte": number}}}
+            updates[field].append(UpdateOne(earlier, Step(*step).change(number)))
         await asyncio.gather(
             *(self._collection(field).bulk_write(many, ordered=False) for field, many in updates.items())
         )
@@ -107,11 +108,7 @@ class Counts:
         whole = [note for note in notes if truth.open.isdisjoint(marks_of([note]))]
         gone = marks_of(whole)
         return {
-            "steps": [
-                [*use, records[use]["events"]["rev"], *astuple(step)]
-                for use, step in steps.items()
-                if use in records
-            ],
+            "steps": [[*use, *astuple(step)] for use, step in steps.items()],
             "notes": [note.id for note in whole],
             "marks": [mark for mark in settled if mark not in gone],
             "is_part": is_part,
@@ -130,9 +127,9 @@ class Counts:
         return notes, events, size >= LARGEST
 
     async def _linked(self, uses: Collection[Use]) -> Rows:
-        """What the counters are beside, as far as it is still there."""
+        """What events link to, as far as it is still there."""
         asked = {(field, id): (LINKED[field].plural, id) for field, id in uses}
-        found = await self._records.many(asked.values())
+        found = await self._versions.many(asked.values())
         return {use: found[one] for use, one in asked.items() if one in found}
 
     async def _events(self, ids: Iterable[int]) -> Rows:

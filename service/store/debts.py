@@ -7,6 +7,7 @@ venue is written once for hundreds of its events.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -127,11 +128,13 @@ class Debts:
         ]
         return last["n"], last["plan"], notes
 
-    async def is_begun(self, number: int, plan: Plan) -> bool:
-        """False if another plan was begun since this one was thought of: it may have counted the same."""
-        idle = {"_id": PLAN, "n": number - 1, "plan": None}
+    async def begin(self, last: int, plan: Plan) -> int:
+        """The number of the plan; 0 if another was begun since: it may have counted the same. Numbers go up
+        with the clock, so that they still do after all that is known of plans was lost."""
+        number = max(last + 1, time.time_ns() // 1_000_000)
+        idle = {"_id": PLAN, "n": last, "plan": None}
         begun = await self._notes.update_one(idle, {"$set": {"n": number, "plan": plan}})
-        return bool(begun.matched_count)
+        return number if begun.matched_count else 0
 
     async def end(self, number: int) -> None:
         """Of a plan that was carried out. Whoever sees this sees all that was done before."""

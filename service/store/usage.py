@@ -11,7 +11,7 @@ from schemas.event_view import LINKED, is_locked
 from schemas.kind import Kind
 from service.store.debts import State, Use, UseChanges
 
-UNUSED = {"publish": 0, "live": 0, "publish_end": None, "live_end": None, "rev": 0}
+UNUSED = {"publish": 0, "live": 0, "publish_end": None, "live_end": None, "plan": 0}
 
 
 def uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
@@ -61,13 +61,15 @@ class Step:
             self.publish_end = max(self.publish_end or now[2], now[2]) if now[0] else self.publish_end
             self.live_end = max(self.live_end or now[2], now[2]) if now[1] else self.live_end
 
-    def change(self) -> dict[str, Any]:
-        counted = {"events.publish": self.published, "events.live": self.live, "events.rev": 1}
+    def change(self, plan: int) -> dict[str, Any]:
         names = ("events.publish_end", "events.live_end")
-        if self.found is not None:
-            return {"$inc": counted, "$set": dict(zip(names, self.found, strict=True))}
+        counted = {"events.publish": self.published, "events.live": self.live}
         later = {name: end for name, end in zip(names, (self.publish_end, self.live_end), strict=True) if end}
-        return {"$inc": counted} | ({"$max": later} if later else {})
+        done: dict[str, Any] = {"events.plan": plan}
+        if self.found is not None:
+            done |= zip(names, self.found, strict=True)
+            later = {}
+        return {"$inc": counted, "$set": done} | ({"$max": later} if later else {})
 
 
 def unused(kind: Kind) -> dict[str, Any]:
