@@ -84,6 +84,7 @@ async def tidy(store: Store, number: int) -> dict[str, Any]:
         field, _, id = row["_id"].partition(":")
         kept = {"$set": {"events": row["events"]}}
         await store.database[LINKED[field].plural].update_one({"_id": int(id)}, kept)
+    await store.database["debts"].delete_many({})
     await store.database["tokens"].delete_many({"name": TOKEN})
     for name in await store.database.list_collection_names(filter={"name": {"$regex": "^bench_"}}):
         if name != MADE:

@@ -37,7 +37,8 @@ SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retr
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
     traffic = Traffic(settings)
-    passed = [answer_problems(headers(settings)), traffic.let_pass, pack_answers(), *guards(settings, store)]
+    finish = finishing(settings, traffic)
+    passed = [answer_problems(finish), traffic.let_pass, pack_answers(), *guards(settings, store)]
     app = web.Application(middlewares=passed, client_max_size=settings.max_body)
     app[TRAFFIC] = traffic
     table = route_table(store.site, store)
@@ -89,16 +90,17 @@ def wait_for(store: Store) -> Middleware:
     return middleware
 
 
-def headers(settings: Settings) -> Callable[[web.Request, web.StreamResponse], None]:
+def finishing(settings: Settings, traffic: Traffic) -> Callable[[web.Request, web.StreamResponse], None]:
     """Headers of every answer. Pages of other sites may read where the settings say so, never as a user."""
     allowed = settings.cors_origins
 
-    def add(request: web.Request, response: web.StreamResponse) -> None:
+    def finish(request: web.Request, response: web.StreamResponse) -> None:
         response.headers.merge(HEADERS)
+        traffic.say_goodbye(response)
         if (sent := request.headers.get("Origin")) is not None:
             origin = "*" if "*" in allowed else sent.lower()
             if origin in allowed:
                 response.headers["Access-Control-Allow-Origin"] = origin
                 response.headers["Access-Control-Expose-Headers"] = SHOWN
 
-    return add
+    return finish

@@ -70,9 +70,9 @@ def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> 
     return json_answer({"code": code, "message": message, "data": data}, status, HEADERS.get(status))
 
 
-def answer_problems(add_headers: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
-    """Gives every request an id, turns whatever is raised below into the one error body, and lets headers be
-    added to all answers."""
+def answer_problems(finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
+    """Gives every request an id, turns whatever is raised below into the one error body, and lets every
+    answer be finished."""
     process, numbers = secrets.token_hex(4), itertools.count(1)
 
     @web.middleware
@@ -84,7 +84,7 @@ def answer_problems(add_headers: Callable[[web.Request, web.StreamResponse], Non
         except Exception as error:  # whatever it is, the caller gets the one body, and a bug is logged
             answer = answer_to(error, request, id)
         answer.headers.update(request["headers"])
-        add_headers(request, answer)
+        finish(request, answer)
         return answer
 
     return middleware

@@ -56,7 +56,7 @@ class Traffic:
             raise Unavailable(Text("The service is busy; try again."))
         passage = self._begin(request)
         try:
-            answer = await handler(request)
+            return await handler(request)
         except asyncio.CancelledError:
             if not passage.is_late:
                 raise
@@ -64,10 +64,11 @@ class Traffic:
             raise TimeoutError from None
         finally:
             del self._under_way[passage]
+
+    def say_goodbye(self, answer: web.StreamResponse) -> None:
         if self._is_ending:
             answer.force_close()
             answer.headers["Connection"] = "close"
-        return answer
 
     def _begin(self, request: web.Request) -> Passage:
         task = asyncio.current_task()
