@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 from pymongo.errors import WriteError
@@ -122,18 +124,20 @@ class Copies:
         async for chore in self._chores.find({"at": {"$lt": self._site.now() - GRACE}}):
             await self.follow(chore)
 
-    async def refresh(self, event: Mapping[str, Any]) -> bool:
-        """Looks again at what an event was linked to while it was written. True: it changed since."""
-        copies = [(BY_NAME[name], copy) for name, field in FIELD.items() for copy in event.get(field, ())]
-        found = await self._versions.many((kind.plural, copy["_id"]) for kind, copy in copies)
-        stale = [
-            (kind, copy["_id"])
-            for kind, copy in copies
-            if found.get((kind.plural, copy["_id"]), {}).get("version") != copy["version"]
-        ]
-        for kind, id in stale:
-            await self.renew(kind, id, [event["_id"]])
-        return bool(stale)
+    async def refresh(self, events: Iterable[Mapping[str, Any]]) -> bool:
+        """Looks again at what events were linked to while they were written. True: it changed since."""
+        linked: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+        for event, name in product(events, FIELD):
+            for copy in event.get(FIELD[name], ()):
+                linked[name, copy["_id"]].append((event["_id"], copy["version"]))
+        found = await self._versions.many((BY_NAME[name].plural, id) for name, id in linked)
+        is_stale = False
+        for (name, id), copies in linked.items():
+            now = found.get((BY_NAME[name].plural, id), {}).get("version")
+            if outdated := [event for event, version in copies if version != now]:
+                is_stale = True
+                await self.renew(BY_NAME[name], id, outdated)
+        return is_stale
 
 
 def in_background(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:

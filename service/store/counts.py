@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,7 +23,6 @@ from service.store.batches import Batch
 from service.store.client import Database
 from service.store.copies import Copies
 from service.store.debts import Debt, Debts, Note, Plan, Truth, Use
-from service.store.lookups import Lookup
 from service.store.usage import Step, has_end, was_cut
 from service.store.visibility import UNLOCKED
 
@@ -50,7 +49,6 @@ class Counts:
         self._database = database
         self._copies = copies
         self.debts = Debts(database)
-        self._versions = Lookup(database, {"version": 1})
         self._batch = Batch[None, None](self._count)
 
     @property
@@ -102,8 +100,8 @@ class Counts:
         settled = [debt.mark for debt in debts if debt.mark not in truth.open]
         if not settled:
             return None
-        records = await self._linked({use for debt in truth.made for use in debt.changes})
-        await self._renew(truth.made, events, records)
+        # A record may have changed while an event was linked to it, and its writer have died.
+        await self._copies.refresh([events[id] for id in {debt.event for debt in truth.made}])
         steps = await self._steps(truth.made)
         whole = [note for note in notes if truth.open.isdisjoint(marks_of([note]))]
         gone = marks_of(whole)
@@ -126,27 +124,9 @@ class Counts:
             _, _, notes = await self.debts.state()  # what was written since is noted since
         return notes, events, size >= LARGEST
 
-    async def _linked(self, uses: Collection[Use]) -> Rows:
-        """What events link to, as far as it is still there."""
-        asked = {(field, id): (LINKED[field].plural, id) for field, id in uses}
-        found = await self._versions.many(asked.values())
-        return {use: found[one] for use, one in asked.items() if one in found}
-
     async def _events(self, ids: Iterable[int]) -> Rows:
         rows = await self._database[EVENT.plural].find({"_id": {"$in": list(ids)}}, EVENTS).to_list(None)
         return {row["_id"]: row for row in rows}
-
-    async def _renew(self, debts: Iterable[Debt], events: Rows, records: Rows) -> None:
-        """A record may have changed while an event was linked to it, and its writer have died."""
-        stale: defaultdict[Use, list[int]] = defaultdict(list)
-        for debt in debts:
-            for field, id in debt.changes:
-                now = records.get((field, id), {}).get("version")
-                copies = (copy for copy in events[debt.event].get(field, ()) if copy["_id"] == id)
-                if any(copy["version"] != now for copy in copies):
-                    stale[field, id].append(debt.event)
-        for (field, id), outdated in stale.items():
-            await self._copies.renew(LINKED[field], id, outdated)
 
     async def _steps(self, debts: Iterable[Debt]) -> dict[Use, Step]:
         steps: defaultdict[Use, Step] = defaultdict(Step)

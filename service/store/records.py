@@ -191,7 +191,7 @@ class Records:
         if self.counts.are_far_behind:
             in_background(self._tasks, asyncio.ensure_future(self.counts.catch_up()))
         try:
-            return await self.find(EVENT, event["_id"]) if await self.copies.refresh(event) else event
+            return await self.find(EVENT, event["_id"]) if await self.copies.refresh([event]) else event
         except PyMongoError as error:
             log.warning("left for the next sweep: %s", error)
             return event
