@@ -9,5 +9,6 @@ from schemas.venue import VENUE
 
 KINDS: tuple[Kind, ...] = (EVENT, VENUE, ORGANIZER, CATEGORY, TAG)
 BY_NAME = {kind.name: kind for kind in KINDS}
+BY_PLURAL = {kind.plural: kind for kind in KINDS}
 
-__all__ = ["BY_NAME", "CATEGORY", "EVENT", "KINDS", "ORGANIZER", "TAG", "VENUE", "Kind"]
+__all__ = ["BY_NAME", "BY_PLURAL", "CATEGORY", "EVENT", "KINDS", "ORGANIZER", "TAG", "VENUE", "Kind"]

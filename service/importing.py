@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from config import SettingError, Settings
+from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
-from service.lines import Batch, Pace, batches, read
+from service.lines import Batch, batches, read
 from service.progress import Progress
 from service.serve import opened
-from service.store.bulk import BY_PLURAL, Bulk, Outcome, Row, bulk
+from service.store.bulk import Bulk, Outcome, bulk
+from service.store.drafts import Row
+
+T = TypeVar("T")
+AT_ONCE = 3
+"""Batches that are being stored at a time: MongoDB stores each on one core."""
 
 
 async def import_file(settings: Settings, path: str, plural: str, author: int) -> int:
@@ -24,16 +30,14 @@ async def import_file(settings: Settings, path: str, plural: str, author: int) -
     kind = BY_PLURAL[plural]
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
-        async with opened(settings) as store, bulk(store, kind, caller) as way:
-            progress, total, pace = Progress(sys.stderr, size), Outcome(), Pace()
-            async for part in ahead(batches(file, kind, settings.max_body, pace), way):
-                begun = time.monotonic()
-                outcome = part.outcome + await way.store(part.rows)
-                pace.learn(time.monotonic() - begun)
+        async with opened(settings) as store, bulk(store, kind, caller) as way, tasks() as start:
+            progress, total = Progress(sys.stderr, size), Outcome()
+            parts = ahead(batches(file, kind, settings.max_body), way, start)
+            async for end, outcome in stored(parts, way, start):
                 for line in told(outcome):
                     progress.say(line)
                 total += outcome
-                progress.show(part.end, total.imported + total.there + len(total.refused))
+                progress.show(end, total.imported + total.there + len(total.refused))
     progress.end()
     print(f"{total.imported} imported, {total.there} already there, {len(total.refused)} refused")
     return 1 if total.refused else 0
@@ -63,11 +67,52 @@ class Part:
     end: int
 
 
-async def ahead(batches: Iterator[Batch], way: Bulk) -> AsyncIterator[Part]:
+class Start(Protocol):
+    """Starts work beside other work."""
+
+    def __call__(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]: ...
+
+
+@asynccontextmanager
+async def tasks() -> AsyncIterator[Start]:
+    """Starts work beside other work, and ends what is under way when there is nothing to be done with it."""
+    under_way: set[asyncio.Task[Any]] = set()
+
+    def start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+        return task
+
+    try:
+        yield start
+    finally:
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+
+
+async def stored(parts: AsyncIterator[Part], way: Bulk, start: Start) -> AsyncIterator[tuple[int, Outcome]]:
+    """Stores a few parts at a time; tells in their order where each ends and what became of it."""
+    under_way: deque[tuple[Part, asyncio.Task[Outcome]]] = deque()
+
+    async def first() -> tuple[int, Outcome]:
+        part, storing = under_way.popleft()
+        return part.end, part.outcome + await storing
+
+    async for part in parts:
+        under_way.append((part, start(way.store(part.rows))))
+        if len(under_way) == AT_ONCE:
+            yield await first()
+    while under_way:
+        yield await first()
+
+
+async def ahead(batches: Iterator[Batch], way: Bulk, start: Start) -> AsyncIterator[Part]:
     """Reads and checks the next lines while the last ones are being stored."""
-    coming = asyncio.create_task(read_part(batches, way))
+    coming = start(read_part(batches, way))
     while part := await coming:
-        coming = asyncio.create_task(read_part(batches, way))
+        coming = start(read_part(batches, way))
         yield part
 
 
@@ -75,7 +120,7 @@ async def read_part(batches: Iterator[Batch], way: Bulk) -> Part | None:
     batch = await asyncio.to_thread(next, batches, None)
     if batch is None:
         return None
-    known = await way.known(line.mark for line in batch.lines)
+    known = await way.receipts.known(line.mark for line in batch.lines)
     fresh = [line for line in batch.lines if line.mark not in known]
     rows, refused = await asyncio.to_thread(read, fresh, way.kind, way.site)
     return Part(rows, Outcome(there=len(known), refused=refused), batch.end)

@@ -12,12 +12,10 @@ from handlers.parameters import json_values
 from schemas.errors import Problem, TooLarge
 from schemas.kind import Kind, load
 from schemas.site import Site
-from service.store.bulk import Row
+from service.store.drafts import Row
 
-LEAST, MOST, LARGEST = 200, 1000, 5_000_000
+MOST, LARGEST = 500, 5_000_000
 """Lines of a batch, and bytes."""
-BRIEF, LONG = 1.0, 3.0
-"""Seconds of a batch after which the next may be larger, and must be smaller."""
 BLANK = b" \t\r\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -40,22 +38,7 @@ class Batch:
     end: int = 0
 
 
-class Pace:
-    """How many lines make a batch. Large ones write what is linked to less often; but what a transaction
-    writes stays in MongoDB's cache until it ends, and when the indexes have grown that is much."""
-
-    def __init__(self) -> None:
-        self.lines = LEAST
-
-    def learn(self, seconds: float) -> None:
-        """A batch has taken so long."""
-        if seconds < BRIEF:
-            self.lines = min(MOST, self.lines * 2)
-        elif seconds > LONG:
-            self.lines = max(LEAST, self.lines // 2)
-
-
-def batches(file: BinaryIO, kind: Kind, longest: int, pace: Pace) -> Iterator[Batch]:
+def batches(file: BinaryIO, kind: Kind, longest: int) -> Iterator[Batch]:
     """The lines of a file, a batch at a time; blank ones do not count."""
     batch, seen = Batch(), Counter[bytes]()
     for number, (text, size) in enumerate(_cut(file, longest), 1):
@@ -63,7 +46,7 @@ def batches(file: BinaryIO, kind: Kind, longest: int, pace: Pace) -> Iterator[Ba
         batch.end += size
         if text is None or text:
             batch.lines.append(Line(number, text, _mark(kind, text or b"", seen)))
-        if len(batch.lines) >= pace.lines or batch.size >= LARGEST:
+        if len(batch.lines) >= MOST or batch.size >= LARGEST:
             yield batch
             batch = Batch(end=batch.end)
     yield batch

@@ -97,18 +97,17 @@ class Debts:
             raise
 
     async def _write(self, debts: Sequence[Debt]) -> dict[Debt, None]:
-        for note in self._new(debts):  # nearly always one
-            await self._notes.insert_one(note)
+        await self.note(debts)
         return {}
 
     async def _cross_off(self, debts: Sequence[Debt]) -> dict[Debt, None]:
         await self.take([], [debt.mark for debt in debts])
         return {}
 
-    async def note_within(self, session: Any, debts: Iterable[Debt]) -> None:
-        """In a transaction that writes many events."""
+    async def note(self, debts: Iterable[Debt]) -> None:
+        """Before the events are written."""
         if owed := [debt for debt in debts if debt.changes]:
-            await self._notes.insert_many(self._new(owed), session=session)
+            await self._notes.insert_many(self._new(owed))
 
     def _new(self, debts: Sequence[Debt]) -> list[dict[str, Any]]:
         self.unseen += len(debts)

@@ -38,10 +38,13 @@ class Inserts:
         records: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for one in asked:
             records[one.plural].append(one.record)
-        refused = {plural: await self._many(plural, many) for plural, many in records.items()}
+        refused = {plural: await self.many(plural, many) for plural, many in records.items()}
         return {one: error for one in asked if (error := refused[one.plural].get(one.record["_id"]))}
 
-    async def _many(self, plural: str, records: list[dict[str, Any]]) -> dict[int, Exception]:
+    async def many(self, plural: str, records: list[dict[str, Any]]) -> dict[int, Exception]:
+        """Stores records; answers why, by id, those that are refused."""
+        if not records:
+            return {}
         try:
             await self._collection(plural).insert_many(records, ordered=False)
         except BulkWriteError as error:

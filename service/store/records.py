@@ -167,9 +167,7 @@ class Records:
         await self._check_parent(record, caller)
         links, new = await self._links.resolve({name: data.get(name) for name in kind.links}, caller)
         record |= links
-        debt = Debt(record["_id"], 1, changed_uses(None, record))
-        record["debt"] = debt.mark
-        async with self.counts.debts.noted(debt):
+        async with self.counts.debts.noted(owing(record)):
             await self._store_together([*new, (kind, record)])
         return await self._after_event(record)
 
@@ -187,14 +185,18 @@ class Records:
             await session.with_transaction(insert)
 
     async def _after_event(self, event: Document) -> Document:
-        """What follows a write that is done: its failure is left to whoever counts what was noted."""
-        if self.counts.are_far_behind:
-            in_background(self._tasks, asyncio.ensure_future(self.counts.catch_up()))
+        """The event after a write that is done: what fails now is left to whoever counts what was noted."""
         try:
-            return await self.find(EVENT, event["_id"]) if await self.copies.refresh([event]) else event
+            return await self.find(EVENT, event["_id"]) if await self._follow([event]) else event
         except PyMongoError as error:
             log.warning("left for the next sweep: %s", error)
             return event
+
+    async def _follow(self, events: Sequence[Document]) -> bool:
+        """What follows when events are written. True: what they link to has changed meanwhile."""
+        if self.counts.are_far_behind:
+            in_background(self._tasks, asyncio.ensure_future(self.counts.catch_up()))
+        return await self.copies.refresh(events)
 
     def _allowed(self, kind: Kind, data: Document, caller: Caller, stored: Document | None) -> Document:
         """The data as the caller's role lets it count."""
@@ -221,6 +223,13 @@ class Records:
         found = await self.database["events"].find_one({"_id": parent}, {"author": 1, "status": 1})
         if found is None or not caller.sees(found) or (stored and parent == stored["_id"]):
             raise InvalidFields({"post_parent": Text("There is no such other event.")})
+
+
+def owing(event: Document) -> Debt:
+    """What a new event changes in the counters of what it links to; it bears the mark of it."""
+    debt = Debt(event["_id"], 1, changed_uses(None, event))
+    event["debt"] = debt.mark
+    return debt
 
 
 def wished_slug(kind: Kind, data: Mapping[str, Any]) -> str:

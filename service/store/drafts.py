@@ -1,0 +1,119 @@
+"""Many new records, made ready to be stored like one: each thing that they need is asked for once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pymongo.errors import DuplicateKeyError
+
+from schemas import BY_PLURAL
+from schemas.caller import Caller
+from schemas.errors import Problem, TermExists
+from schemas.event import EVENT
+from schemas.kind import Document, Kind
+from service.store.records import Records, wished_slug
+from service.store.shared_links import MOST, SharedLinks
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a line says, and the mark that no other line has."""
+
+    number: int
+    mark: bytes
+    data: Document
+
+
+Made = tuple[Row, Document]
+
+
+class Conflict(Exception):
+    """Somebody else has written what a batch was made from."""
+
+
+class Drafts(Records):
+    """Prepares records of one kind, batch by batch."""
+
+    def __init__(self, store: Records, kind: Kind, caller: Caller) -> None:
+        super().__init__(store.client, store.database, store.site)
+        self.ids, self.words, self.passwords = store.ids, store.words, store.passwords
+        self.kind, self._caller, self._tasks = kind, caller, store._tasks
+        self._last_slugs: dict[str, int] = {}
+        self._shared = self._links = SharedLinks(self.database, self.site, self._prepare_linked)
+
+    def _forget(self) -> None:
+        """Somebody has changed what is remembered."""
+        self._shared.forget()
+        self._last_slugs.clear()
+
+    async def _prepare_all(self, rows: Sequence[Row]) -> tuple[list[Made], dict[int, Problem]]:
+        """The records that rows make, and what is wrong with the others. What they link to is stored."""
+        if len(self._last_slugs) > MOST:
+            self._last_slugs.clear()
+        await self._shared.begin([row.data for row in rows], self._caller)
+        made, refused = await self._settle_all(rows)
+        await self._name_all(made)
+        for plural, records in self._linked().items():
+            for error in (await self._inserts.many(plural, records)).values():
+                raise Conflict if isinstance(error, DuplicateKeyError) else error
+        return made, refused
+
+    async def _settle_all(self, rows: Iterable[Row]) -> tuple[list[Made], dict[int, Problem]]:
+        made: list[Made] = []
+        refused: dict[int, Problem] = {}
+        claims: set[str] = set()
+        for row in rows:
+            try:
+                record = await self._settle_row(row.data)
+                if record.get("claim") in claims:
+                    raise TermExists
+            except Problem as problem:
+                refused[row.number] = problem
+            else:
+                claims |= {record["claim"]} if "claim" in record else set()
+                made.append((row, record))
+        return made, refused
+
+    async def _settle_row(self, data: Document) -> Document:
+        if self.kind is not EVENT:
+            return await self._settle_new(self.kind, data, self._caller)
+        hashed = {"password": await self.passwords.hash(data.get("password"))}
+        record = await self._settle_new(self.kind, data | hashed, self._caller)
+        await self._check_parent(record, self._caller)
+        sent = {name: data.get(name) for name in self.kind.links}
+        try:
+            links, new = await self._shared.resolve(sent, self._caller)
+        except TermExists:  # made by another process since it was looked for
+            raise Conflict from None
+        self._shared.keep(new)
+        return record | links
+
+    async def _name_all(self, made: Sequence[Made]) -> None:
+        """What tells the records apart: slugs, words and ids, each asked for once."""
+        kind, records = self.kind, [record for _, record in made]
+        wished = [wished_slug(kind, row.data) for row, _ in made]
+        slugs = await self.slugs.free_for_all(kind.plural, wished, self._last_slugs)
+        ids = await self.ids.many(kind.ids, len(records))
+        for record, slug, id in zip(records, slugs, ids, strict=True):
+            record.update(slug=slug, _id=id)
+        for plural, many in [(kind.plural, records), *self._linked().items()]:
+            found = await self.words.all_searchable(BY_PLURAL[plural], many)
+            for record, searchable in zip(many, found, strict=True):
+                record.update(searchable)
+
+    async def _prepare_linked(
+        self, kind: Kind, data: Document, caller: Caller, taken: frozenset[str] | set[str] = frozenset()
+    ) -> Document:
+        """A new record to link to. Its words wait for those of the batch."""
+        slug = await self.slugs.free(kind.plural, wished_slug(kind, data), taken=taken)
+        record = await self._settle_new(kind, data, caller)
+        return record | {"_id": await self.ids.next(kind.ids), "slug": slug}
+
+    def _linked(self) -> dict[str, list[Document]]:
+        """Plural of a kind -> the records of it that this batch makes to link to."""
+        new: defaultdict[str, list[Document]] = defaultdict(list)
+        for kind, record in self._shared.new:
+            new[kind.plural].append(record)
+        return new

@@ -1,0 +1,91 @@
+"""Receipts: which lines were imported, and as which records.
+
+A line has its receipt before its record is stored, and a batch is noted for as long as receipts may be
+without their records. So whenever an import dies, the next one knows what is left to store, and stores it
+under the ids that were meant for it: no line is lost, and none is stored twice, even if the first comes
+after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from bson import Binary, ObjectId
+from pymongo.errors import BulkWriteError
+
+from schemas.kind import Kind
+from service.store.client import DUPLICATE, Database
+
+
+class Receipts:
+    """The receipts for lines of one kind."""
+
+    def __init__(self, database: Database, kind: Kind) -> None:
+        self._receipts = database["imports"]
+        self._batches = database["importers"]
+        self._records = database[kind.plural]
+        self._kind = kind
+        self._open: set[bytes] = set()
+        """Marks of lines whose records are still to be stored."""
+
+    async def known(self, marks: Iterable[bytes]) -> set[bytes]:
+        """The marks of lines that were imported before."""
+        return set(await self._given(marks)) - self._open
+
+    async def _given(self, marks: Iterable[bytes]) -> dict[bytes, int]:
+        rows = self._receipts.find({"_id": {"$in": [Binary(mark) for mark in marks]}})
+        return {bytes(row["_id"]): row["record"] async for row in rows}
+
+    @asynccontextmanager
+    async def batch(self, marks: Sequence[bytes]) -> AsyncIterator[None]:
+        """Around the storing of lines."""
+        note = {"_id": ObjectId(), "kind": self._kind.plural, "marks": [Binary(mark) for mark in marks]}
+        await self._batches.insert_one(note)
+        yield
+        await self._batches.delete_one({"_id": note["_id"]})
+        self._open.difference_update(marks)
+
+    async def give(self, wished: Mapping[bytes, int]) -> dict[bytes, int]:
+        """The id under which each line is to be stored; none for one that another import has taken."""
+        rows = [{"_id": Binary(mark), "record": id} for mark, id in wished.items()]
+        given = dict(wished)
+        try:
+            if rows:
+                await self._receipts.insert_many(rows, ordered=False)
+        except BulkWriteError as error:
+            failed = error.details["writeErrors"]
+            if any(one["code"] != DUPLICATE for one in failed):
+                raise
+            taken = await self._given(bytes(one["op"]["_id"]) for one in failed)
+            given |= taken
+            for mark in taken.keys() - self._open:
+                del given[mark]
+        self._open |= given.keys()
+        return given
+
+    async def take_back(self, marks: Iterable[bytes]) -> None:
+        """Of lines that cannot be stored."""
+        if own := [Binary(mark) for mark in marks if mark in self._open]:
+            await self._receipts.delete_many({"_id": {"$in": own}})
+
+    async def left_open(self) -> dict[Any, set[bytes]]:
+        """Batches that are noted, of dead imports or of living ones -> the marks of what is not stored."""
+        left: dict[Any, set[bytes]] = {}
+        async for note in self._batches.find({"kind": self._kind.plural}):
+            given = await self._given(note["marks"])
+            rows = self._records.find({"_id": {"$in": list(given.values())}}, {"_id": 1})
+            stored = {row["_id"] async for row in rows}
+            left[note["_id"]] = {mark for mark, id in given.items() if id not in stored}
+        return left
+
+    @asynccontextmanager
+    async def taken_over(self) -> AsyncIterator[None]:
+        """Around an import: what others have left is stored by it, if it has the same lines."""
+        before = await self.left_open()
+        self._open |= set().union(*before.values())
+        yield
+        after = await self.left_open()
+        done = [id for id in before if not after.get(id)]
+        await self._batches.delete_many({"_id": {"$in": done}})
