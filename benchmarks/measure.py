@@ -90,15 +90,19 @@ def measure(
     able = [(one, requests) for one in systems if (requests := requests_of(one, load))]
     many = {one.system.key: bearable(one, requests[0], connections) for one, requests in able}
     for system, requests in able:
-        ask(system, requests, many[system.system.key], max(0.5, seconds / 3))
+        ask(system, turned(requests, 0.5 / rounds), many[system.system.key], max(0.5, seconds / 3))
     runs: dict[str, list[Measured]] = {key: [] for key in many}
     for at in range(rounds):
         for system, requests in able:
             key = system.system.key
-            # Every round asks for other events first.
-            turned = requests[at * len(requests) // rounds :] + requests[: at * len(requests) // rounds]
-            runs[key].append(one_round(system, turned, many[key], seconds, meter))
+            runs[key].append(one_round(system, turned(requests, at / rounds), many[key], seconds, meter))
     return {key: middle(found) | {"connections": many[key]} for key, found in runs.items()}
+
+
+def turned(requests: list[str], part: float) -> list[str]:
+    """The same, beginning elsewhere: every round asks for other events first, and makes others."""
+    at = int(part * len(requests))
+    return requests[at:] + requests[:at]
 
 
 def middle(runs: list[Measured]) -> Measured:

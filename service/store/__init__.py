@@ -79,8 +79,8 @@ class Store(Changes):
 
     async def close(self) -> None:
         """Waits a moment for work under way; what is left is written down, and taken up at the next start."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=1)
+        if under_way := self._tasks | self.counts.tasks:
+            await asyncio.wait(under_way, timeout=1)
         await self.generation.close()
         await self.news.close()
         self.passwords.close()

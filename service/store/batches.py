@@ -11,20 +11,22 @@ Value = TypeVar("Value")
 
 
 class Batch(Generic[Key, Value]):
-    """While one look is under way, all who ask wait for the next one: nobody is told what was read before
-    they asked."""
+    """While a look is under way, all who ask wait for the next one: nobody is told what was read before
+    they asked. There may be several looks at once."""
 
-    def __init__(self, look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]]) -> None:
-        self._look = look
+    def __init__(
+        self, look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]], at_once: int = 1
+    ) -> None:
+        self._look, self._at_once = look, at_once
         self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._looking: set[asyncio.Task[None] | None] = set()
 
     def ask(self, key: Key) -> asyncio.Future[Value | None]:
         # One for each who asks: who gives up waiting takes nothing from the others.
         answer: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append(answer)
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look_while_asked())
+        if len(self._looking) < self._at_once:
+            self._looking.add(asyncio.create_task(self._look_while_asked()))
         return answer
 
     async def _look_while_asked(self) -> None:
@@ -43,7 +45,7 @@ class Batch(Generic[Key, Value]):
                 for key, answers in asked.items():
                     for answer in still_wanted([answers]):
                         answer.set_result(found.get(key))
-        self._looking = None
+        self._looking.discard(asyncio.current_task())
 
 
 def still_wanted(

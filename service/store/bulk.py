@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pymongo
-from pymongo.errors import DuplicateKeyError, PyMongoError
+from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problem, Unavailable
@@ -18,7 +18,7 @@ from schemas.kind import Document, Kind
 from service.store import tree
 from service.store.drafts import Conflict, Drafts, Row
 from service.store.receipts import Receipts
-from service.store.records import TRIES, Records, owing
+from service.store.records import TRIES, Records
 
 log = logging.getLogger("kalends.store")
 PATIENCE = 60
@@ -86,25 +86,16 @@ class Bulk(Drafts):
     async def _insert_all(self, records: list[Document]) -> dict[int, Exception]:
         """Stores records; answers why, by id, those that are not."""
         if self.kind is EVENT:
-            return await self._insert_events(records)
+            failed, stale = await self._new_events.many(records)
+            if stale:
+                self._shared.forget()
+            return failed
         failed = await self._inserts.many(self.kind.plural, [one for one in records if not one.get("parent")])
         for record in (record for record in records if record.get("parent")):
             try:
                 await tree.insert(self.client, self.database, self.kind, record)
             except PASSING as error:
                 failed[record["_id"]] = error
-        return failed
-
-    async def _insert_events(self, events: list[Document]) -> dict[int, Exception]:
-        owed = [owing(event) for event in events]
-        await self.counts.debts.note(owed)
-        failed = await self._inserts.many(EVENT.plural, events)
-        await self.counts.debts.take([], [debt.mark for debt in owed if debt.event in failed])
-        try:
-            if await self._follow(events):
-                self._shared.forget()
-        except PyMongoError as error:  # what is stored is stored
-            log.warning("left for the next sweep: %s", error)
         return failed
 
 

@@ -124,20 +124,21 @@ class Copies:
         async for chore in self._chores.find({"at": {"$lt": self._site.now() - GRACE}}):
             await self.follow(chore)
 
-    async def refresh(self, events: Iterable[Mapping[str, Any]]) -> bool:
-        """Looks again at what events were linked to while they were written. True: it changed since."""
+    async def refresh(self, events: Iterable[Mapping[str, Any]]) -> set[int]:
+        """Looks again at what events were linked to while they were written. The ids of those for which it
+        has changed since: they are renewed."""
         linked: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for event, name in product(events, FIELD):
             for copy in event.get(FIELD[name], ()):
                 linked[name, copy["_id"]].append((event["_id"], copy["version"]))
         found = await self._versions.many((BY_NAME[name].plural, id) for name, id in linked)
-        is_stale = False
+        stale: set[int] = set()
         for (name, id), copies in linked.items():
             now = found.get((BY_NAME[name].plural, id), {}).get("version")
             if outdated := [event for event, version in copies if version != now]:
-                is_stale = True
+                stale.update(outdated)
                 await self.renew(BY_NAME[name], id, outdated)
-        return is_stale
+        return stale
 
 
 def in_background(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:

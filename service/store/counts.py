@@ -21,7 +21,7 @@ from schemas.event import EVENT
 from schemas.event_view import LINKED
 from service.store.batches import Batch
 from service.store.client import Database
-from service.store.copies import Copies
+from service.store.copies import Copies, in_background
 from service.store.debts import Debt, Debts, Note, Plan, Truth, Use
 from service.store.usage import Step, has_end, was_cut
 from service.store.visibility import UNLOCKED
@@ -50,10 +50,12 @@ class Counts:
         self._copies = copies
         self.debts = Debts(database)
         self._batch = Batch[None, None](self._count)
+        self.tasks: set[asyncio.Task[None]] = set()
 
-    @property
-    def are_far_behind(self) -> bool:
-        return self.debts.unseen >= MANY
+    def keep_up(self) -> None:
+        """Has the notes of this process counted when they are many."""
+        if self.debts.unseen >= MANY:
+            in_background(self.tasks, asyncio.ensure_future(self.catch_up()))
 
     async def catch_up(self) -> None:
         """Returns when everything that was acknowledged before the call is counted."""

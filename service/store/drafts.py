@@ -39,7 +39,7 @@ class Drafts(Records):
     def __init__(self, store: Records, kind: Kind, caller: Caller) -> None:
         super().__init__(store.client, store.database, store.site)
         self.ids, self.words, self.passwords = store.ids, store.words, store.passwords
-        self.kind, self._caller, self._tasks = kind, caller, store._tasks
+        self.kind, self._caller = kind, caller
         self._last_slugs: dict[str, int] = {}
         self._shared = self._links = SharedLinks(self.database, self.site, self._prepare_linked)
 
@@ -103,11 +103,8 @@ class Drafts(Records):
             for record, searchable in zip(many, found, strict=True):
                 record.update(searchable)
 
-    async def _prepare_linked(
-        self, kind: Kind, data: Document, caller: Caller, taken: frozenset[str] | set[str] = frozenset()
-    ) -> Document:
+    async def _prepare(self, kind: Kind, data: Document, caller: Caller, slug: str) -> Document:
         """A new record to link to. Its words wait for those of the batch."""
-        slug = await self.slugs.free(kind.plural, wished_slug(kind, data), taken=taken)
         record = await self._settle_new(kind, data, caller)
         return record | {"_id": await self.ids.next(kind.ids), "slug": slug}
 

@@ -41,7 +41,7 @@ class Inserts:
         refused = {plural: await self.many(plural, many) for plural, many in records.items()}
         return {one: error for one in asked if (error := refused[one.plural].get(one.record["_id"]))}
 
-    async def many(self, plural: str, records: list[dict[str, Any]]) -> dict[int, Exception]:
+    async def many(self, plural: str, records: Sequence[dict[str, Any]]) -> dict[int, Exception]:
         """Stores records; answers why, by id, those that are refused."""
         if not records:
             return {}

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
-from weakref import WeakValueDictionary
 
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
@@ -26,23 +25,23 @@ from schemas.event_view import is_locked
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.site import Site
-from schemas.slugs import slug_of
+from schemas.slugs import numbered, slug_of
 from service.store import tree
 from service.store.client import Client, Collection, Database
 from service.store.convoys import Convoy
-from service.store.copies import Copies, in_background
+from service.store.copies import Copies
 from service.store.counts import Counts
-from service.store.debts import Debt
 from service.store.generation import Generation
 from service.store.ids import Ids
 from service.store.inserts import Inserts
 from service.store.links import Links, New
 from service.store.lookups import PRIVATE, Lookup, Ref
+from service.store.new_events import NewEvents, owing
 from service.store.news import News
 from service.store.passwords import Passwords
 from service.store.slugs import Slugs
 from service.store.totals import Totals
-from service.store.usage import changed_uses, unused
+from service.store.usage import unused
 from service.store.words import Words
 
 log = logging.getLogger("kalends.store")
@@ -69,10 +68,10 @@ class Records:
         self._wholes = Lookup(database, PRIVATE)
         self.slugs = Slugs(database)
         self._inserts = Inserts(database)
+        self._new_events = NewEvents(self._inserts, self.copies, self.counts)
         self._convoy = Convoy()
-        self._links = Links(database, site, self._prepare)
+        self._links = Links(database, site, self._prepare_linked)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._naming: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def _collection(self, kind: Kind) -> Collection:
         return self.database[kind.plural]
@@ -118,30 +117,28 @@ class Records:
     async def create(self, kind: Kind, data: Document, caller: Caller) -> Document:
         if kind is EVENT:
             data = data | {"password": await self.passwords.hash(data.get("password"))}
-        # Equal names wait for each other here, and not in vain tries for one slug.
-        naming = self._naming.setdefault(f"{kind.name}:{data[kind.title]}", asyncio.Lock())
-        async with naming, self._convoy:
-            for tried in range(TRIES):
-                # Most names are new: the slug is looked for only after it was refused.
-                record = await self._prepare(kind, data, caller, hopeful=not tried)
+        wished = wished_slug(kind, data)
+        naming, number = self.slugs.naming(kind.plural, wished), 0
+        async with self._convoy:
+            for _ in range(TRIES):
+                number = await naming.next(number)
+                record = await self._prepare(kind, data, caller, numbered(wished, number))
                 # Another process may take the slug, or make the term: the next try sees theirs.
                 with suppress(DuplicateKeyError, *([TermExists] if kind is EVENT else [])):
                     return await self._insert(kind, record, data, caller)
         raise Unavailable
 
-    async def _prepare(
-        self,
-        kind: Kind,
-        data: Document,
-        caller: Caller,
-        taken: AbstractSet[str] = frozenset(),
-        *,
-        hopeful: bool = False,
+    async def _prepare_linked(
+        self, kind: Kind, data: Document, caller: Caller, taken: AbstractSet[str]
     ) -> Document:
+        """A new record to link to, with a slug beside those of others that are not stored yet."""
+        slug = await self.slugs.free(kind.plural, wished_slug(kind, data), taken=taken)
+        return await self._prepare(kind, data, caller, slug)
+
+    async def _prepare(self, kind: Kind, data: Document, caller: Caller, slug: str) -> Document:
         """The document of a new record: settled, named, numbered; not stored yet."""
         record = await self._settle_new(kind, data, caller)
-        wished = wished_slug(kind, data)
-        record["slug"] = wished if hopeful else await self.slugs.free(kind.plural, wished, taken=taken)
+        record["slug"] = slug
         record |= await self.words.searchable(kind, record)
         return {"_id": await self.ids.next(kind.ids), **record}
 
@@ -167,15 +164,14 @@ class Records:
         await self._check_parent(record, caller)
         links, new = await self._links.resolve({name: data.get(name) for name in kind.links}, caller)
         record |= links
+        if not new:
+            return await self._now(record) if await self._new_events.one(record) else record
         async with self.counts.debts.noted(owing(record)):
             await self._store_together([*new, (kind, record)])
         return await self._after_event(record)
 
-    async def _store_together(self, new: list[New]) -> None:
-        """All or nothing: one record as it is, several in a transaction."""
-        if len(new) == 1:
-            await self._inserts.one(new[0][0].plural, new[0][1])
-            return
+    async def _store_together(self, new: Sequence[New]) -> None:
+        """All or nothing."""
 
         async def insert(session: Any) -> None:
             for kind, record in new:
@@ -185,18 +181,16 @@ class Records:
             await session.with_transaction(insert)
 
     async def _after_event(self, event: Document) -> Document:
-        """The event after a write that is done: what fails now is left to whoever counts what was noted."""
-        try:
-            return await self.find(EVENT, event["_id"]) if await self._follow([event]) else event
-        except PyMongoError as error:
-            log.warning("left for the next sweep: %s", error)
-            return event
+        """The event after its links were written."""
+        return await self._now(event) if await self._new_events.follow([event]) else event
 
-    async def _follow(self, events: Sequence[Document]) -> bool:
-        """What follows when events are written. True: what they link to has changed meanwhile."""
-        if self.counts.are_far_behind:
-            in_background(self._tasks, asyncio.ensure_future(self.counts.catch_up()))
-        return await self.copies.refresh(events)
+    async def _now(self, event: Document) -> Document:
+        """An event that was written as it is now, or else as it was."""
+        try:
+            return await self.find(EVENT, event["_id"])
+        except PyMongoError as error:
+            log.warning("answered as written: %s", error)
+            return event
 
     def _allowed(self, kind: Kind, data: Document, caller: Caller, stored: Document | None) -> Document:
         """The data as the caller's role lets it count."""
@@ -223,13 +217,6 @@ class Records:
         found = await self.database["events"].find_one({"_id": parent}, {"author": 1, "status": 1})
         if found is None or not caller.sees(found) or (stored and parent == stored["_id"]):
             raise InvalidFields({"post_parent": Text("There is no such other event.")})
-
-
-def owing(event: Document) -> Debt:
-    """What a new event changes in the counters of what it links to; it bears the mark of it."""
-    debt = Debt(event["_id"], 1, changed_uses(None, event))
-    event["debt"] = debt.mark
-    return debt
 
 
 def wished_slug(kind: Kind, data: Mapping[str, Any]) -> str:

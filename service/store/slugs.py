@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from weakref import WeakValueDictionary
 
 from schemas.slugs import numbered
 from service.store.client import Database
@@ -19,35 +21,46 @@ class Slugs:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._last: dict[tuple[str, str], int] = {}
+        self._namings: WeakValueDictionary[tuple[str, str], Naming] = WeakValueDictionary()
+
+    def naming(self, plural: str, wished: str) -> Naming:
+        """What all have in common who want a slug at this time."""
+        key = (plural, wished)
+        if not (naming := self._namings.get(key)):
+            naming = self._namings[key] = Naming(self, plural, wished, is_repeated=key in self._last)
+        return naming
 
     async def free(
         self, plural: str, wished: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
     ) -> str:
         """The wished slug, or its first free numbered form."""
+        return numbered(wished, await self.free_number(plural, wished, own, taken))
 
-        async def is_taken(number: int) -> bool:
-            if numbered(wished, number) in taken:
-                return True
-            found = await self._database[plural].find_one({"slug": numbered(wished, number)}, {"_id": 1})
-            return found is not None and found["_id"] != own
+    async def free_number(
+        self, plural: str, wished: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
+    ) -> int:
+        async def are_taken(*numbers: int) -> list[bool]:
+            forms = [numbered(wished, number) for number in numbers]
+            stored = await self._taken(plural, forms, own)
+            return [form in stored or form in taken for form in forms]
 
-        if not await is_taken(1):
-            return wished
-        # From the last number given: doubling, then halving, so that the thousandth of a title costs few
-        # look-ups even in a process that has not seen the others.
-        low, step = 1, 1
-        if (last := self._last.get((plural, wished), 1)) > 1 and await is_taken(last):
-            low = last
-        while await is_taken(low + step):
-            low, step = low + step, step * 2
-        high = low + step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if await is_taken(middle) else (low, middle)
+        last = self._last.get((plural, wished), 1)
+        is_first_taken, is_last_taken, is_next_taken = await are_taken(1, last, last + 1)
+        if not is_first_taken:
+            return 1
+        low, high = (last, last + 1) if is_last_taken else (1, 2)
+        if is_next_taken or not is_last_taken:
+            # Doubling, then halving: the thousandth of a title costs few look-ups even in a process that has
+            # not seen the others.
+            while (await are_taken(high))[0]:
+                low, high = high, high + 2 * (high - low)
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if (await are_taken(middle))[0] else (low, middle)
         if len(self._last) >= REMEMBERED:
             self._last.clear()
         self._last[plural, wished] = high
-        return numbered(wished, high)
+        return high
 
     async def free_for_all(self, plural: str, wished: Sequence[str], last: dict[str, int]) -> list[str]:
         """A free slug for each wish, all of them different. `last` remembers the numbers that are gone."""
@@ -65,9 +78,33 @@ class Slugs:
                     last[wish] = int((await self.free(plural, wish, taken=taken)).rpartition("-")[2]) - 1
         return [forms[wish].popleft() for wish in wished]
 
-    async def _taken(self, plural: str, slugs: Sequence[str]) -> set[str]:
-        rows = self._database[plural].find({"slug": {"$in": list(set(slugs))}}, {"slug": 1, "_id": 0})
-        return {row["slug"] async for row in rows}
+    async def _taken(self, plural: str, slugs: Sequence[str], own: int | None = None) -> set[str]:
+        wanted = {"slug": {"$in": list(set(slugs))}}
+        rows = await self._database[plural].find(wanted, {"slug": 1}).to_list(None)
+        return {row["slug"] for row in rows if row["_id"] != own}
+
+
+class Naming:
+    """Gives each of those who want the same slug at the same time a number of its own, so that they need not
+    wait for each other."""
+
+    def __init__(self, slugs: Slugs, plural: str, wished: str, *, is_repeated: bool) -> None:
+        self._slugs, self._plural, self._wished = slugs, plural, wished
+        self._looking = asyncio.Lock()
+        self._given = 0
+        self._gone = -1 if is_repeated else 0
+        """As far as this the numbers are known to be taken. Most names are new: 1 is tried unseen."""
+
+    async def next(self, refused: int = 0) -> int:
+        """A number, or another one instead of that which was refused."""
+        async with self._looking:
+            if refused > self._gone:
+                free = await self._slugs.free_number(self._plural, self._wished)
+                if free == refused:  # it was refused for something else
+                    return refused
+                self._gone = self._given = max(self._given, free - 1)
+        self._given += 1
+        return self._given
 
 
 def _next_forms(wish: str, last: dict[str, int], number: int) -> list[str]:

@@ -1,0 +1,81 @@
+"""New events that are stored at the same time: noted together, stored together, looked after together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pymongo.errors import PyMongoError
+
+from schemas.event import EVENT
+from schemas.kind import Document
+from service.store.batches import Batch
+from service.store.copies import Copies
+from service.store.counts import Counts
+from service.store.debts import Debt
+from service.store.inserts import Inserts
+from service.store.usage import changed_uses
+
+log = logging.getLogger("kalends.store")
+AT_ONCE = 2
+"""Batches on the way: the next is being sent while the last is being stored."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """One event to be stored."""
+
+    event: Document
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of it: why it was refused, or whether what it links to has changed meanwhile."""
+
+    refused: Exception | None
+    is_stale: bool
+
+
+class NewEvents:
+    """Each event is stored or refused by itself, whatever becomes of those beside it."""
+
+    def __init__(self, inserts: Inserts, copies: Copies, counts: Counts) -> None:
+        self._inserts, self._copies, self._counts = inserts, copies, counts
+        self._batch = Batch[Arrival, Fate](self._store, at_once=AT_ONCE)
+
+    async def one(self, event: Document) -> bool:
+        """Stores an event; DuplicateKeyError if its slug is taken. True: what it links to has changed."""
+        fate = await self._batch.ask(Arrival(event))
+        if fate and fate.refused:
+            raise fate.refused
+        return bool(fate and fate.is_stale)
+
+    async def _store(self, arrivals: Sequence[Arrival]) -> dict[Arrival, Fate]:
+        refused, stale = await self.many([one.event for one in arrivals])
+        ids = ((one, one.event["_id"]) for one in arrivals)
+        return {one: Fate(refused.get(id), id in stale) for one, id in ids}
+
+    async def many(self, events: Sequence[Document]) -> tuple[dict[int, Exception], set[int]]:
+        """Stores events. Answers, by their ids, why some are refused, and which show what has changed."""
+        owed = [owing(event) for event in events]
+        await self._counts.debts.note(owed)
+        refused = await self._inserts.many(EVENT.plural, events)
+        await self._counts.debts.take([], [debt.mark for debt in owed if debt.event in refused])
+        return refused, await self.follow([event for event in events if event["_id"] not in refused])
+
+    async def follow(self, events: Sequence[Document]) -> set[int]:
+        """What is to be done when events are written. What fails is left to whoever counts what was noted."""
+        self._counts.keep_up()
+        try:
+            return await self._copies.refresh(events)
+        except PyMongoError as error:
+            log.warning("left for the next sweep: %s", error)
+            return set()
+
+
+def owing(event: Document) -> Debt:
+    """What a new event changes in the counters of what it links to; it bears the mark of it."""
+    debt = Debt(event["_id"], 1, changed_uses(None, event))
+    event["debt"] = debt.mark
+    return debt
