@@ -172,3 +172,22 @@ async def test_creations(api: Api, links: dict[str, int], commands: Counter) -> 
         commands.take()
         await api.event(f"Lecture {number}", description="Known words", **fields)
         assert len(sent := commands.take()) <= most, sent
+
+
+SAME, SEVERAL = ["Lecture"] * 40, [f"Lecture {number}" for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("before", "titles", "most"),
+    [([], SEVERAL, 20), ([], SAME, 25), (SAME, SAME, 25), (SEVERAL, SEVERAL, 40)],
+    ids=["new titles", "one title", "one title again", "titles again"],
+)
+async def test_creations_at_the_same_time_share_their_commands(
+    api: Api, links: dict[str, int], commands: Counter, before: list[str], titles: list[str], most: int
+) -> None:
+    """Also those of one title, whose slugs must differ."""
+    for title in ["0 1 2 3 4 5 6 7 8 9", *before]:
+        await api.event(title, venue=links["venue"])
+    commands.take()
+    await asyncio.gather(*(api.event(title, venue=links["venue"]) for title in titles))
+    assert len(sent := commands.take()) <= most, (len(sent), sent)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from weakref import WeakValueDictionary
 
 from schemas.slugs import numbered
+from service.store.batches import Batch
 from service.store.client import Database
 
 REMEMBERED = 10_000
+Forms = tuple[str, frozenset[str]]
+"""The plural of a kind, and slugs that somebody may have."""
 
 
 class Slugs:
@@ -21,6 +24,7 @@ class Slugs:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._last: dict[tuple[str, str], int] = {}
+        self._looks = Batch[Forms, Mapping[str, int]](self._look)
         self._namings: WeakValueDictionary[tuple[str, str], Naming] = WeakValueDictionary()
 
     def naming(self, plural: str, wished: str) -> Naming:
@@ -78,10 +82,21 @@ class Slugs:
                     last[wish] = int((await self.free(plural, wish, taken=taken)).rpartition("-")[2]) - 1
         return [forms[wish].popleft() for wish in wished]
 
-    async def _taken(self, plural: str, slugs: Sequence[str], own: int | None = None) -> set[str]:
-        wanted = {"slug": {"$in": list(set(slugs))}}
-        rows = await self._database[plural].find(wanted, {"slug": 1}).to_list(None)
-        return {row["slug"] for row in rows if row["_id"] != own}
+    async def _taken(self, plural: str, slugs: Iterable[str], own: int | None = None) -> set[str]:
+        found = await self._looks.ask((plural, frozenset(slugs))) or {}
+        return {slug for slug, id in found.items() if id != own}
+
+    async def _look(self, asked: Sequence[Forms]) -> dict[Forms, Mapping[str, int]]:
+        """The ids of the records that have some of these slugs, for all who look at the same time."""
+        wanted: defaultdict[str, set[str]] = defaultdict(set)
+        for plural, slugs in asked:
+            wanted[plural] |= slugs
+        found = {plural: await self._ids(plural, slugs) for plural, slugs in wanted.items()}
+        return {(plural, slugs): found[plural] for plural, slugs in asked}
+
+    async def _ids(self, plural: str, slugs: Iterable[str]) -> dict[str, int]:
+        rows = self._database[plural].find({"slug": {"$in": list(slugs)}}, {"slug": 1})
+        return {row["slug"]: row["_id"] for row in await rows.to_list(None)}
 
 
 class Naming:
