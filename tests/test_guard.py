@@ -167,8 +167,9 @@ async def test_requests_at_the_same_time_share_their_commands(api: Api, commands
 async def test_creations(api: Api, links: dict[str, int], commands: Counter) -> None:
     await api.event("Lecture", description="Known words", venue=links["venue"])
     known = {"venue": links["venue"], "categories": [links["category"]]}
+    named = {"venue": {"venue": "Hall"}, "categories": ["music"], "tags": ["loud"]}
     # A new word and the event; with links also what they are, whether they changed, and the debt.
-    for number, fields, most in ((1, {}, 2), (2, known, 5)):
+    for number, fields, most in ((1, {}, 2), (2, known, 5), (3, named, 5)):
         commands.take()
         await api.event(f"Lecture {number}", description="Known words", **fields)
         assert len(sent := commands.take()) <= most, sent

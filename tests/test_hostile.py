@@ -33,7 +33,8 @@ from schemas.fields import (
 )
 from schemas.links import PostLinks, TermLinks
 from service import limits
-from service.store.links import find_term
+from service.store.links import Wishes
+from service.store.wishes import Found
 from tests.conftest import Api, MakeApi
 from tests.samples import POSTS, TERMS, named
 
@@ -1233,14 +1234,16 @@ async def test_term_that_somebody_makes_in_between_is_linked(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
+    links = api.store._links
+    find = links._find
 
-    async def find_late(*wanted: Any) -> Any:
-        if made:
-            return await find_term(*wanted)
-        made.append((await api.made("tags", name="Brand new"))["id"])
-        return None
+    async def find_too_early(wishes: Wishes) -> Found:
+        found = await find(wishes)
+        if not made:
+            made.append((await api.made("tags", name="Brand new"))["id"])
+        return found
 
-    monkeypatch.setattr("service.store.links.find_term", find_late)
+    monkeypatch.setattr(links, "_find", find_too_early)
     event = await api.event(tags=["brand new"])
     assert [tag["id"] for tag in event["tags"]] == made
 

@@ -20,10 +20,11 @@ from schemas.slugs import TRASHED, slug_of
 from service.store import tree
 from service.store.copies import in_background, is_copied
 from service.store.debts import Debt
-from service.store.links import New, name_key
+from service.store.links import New
 from service.store.lookups import PRIVATE, Ref
 from service.store.records import TRIES, Records
 from service.store.usage import changed_uses
+from service.store.wishes import name_key
 
 PATIENCE = 2.0
 """Seconds that a request waits for events to follow; more is done behind it."""

@@ -52,7 +52,7 @@ class Drafts(Records):
         """The records that rows make, and what is wrong with the others. What they link to is stored."""
         if len(self._last_slugs) > MOST:
             self._last_slugs.clear()
-        await self._shared.begin([row.data for row in rows], self._caller)
+        await self._shared.begin([row.data for row in rows])
         made, refused = await self._settle_all(rows)
         await self._name_all(made)
         for plural, records in self._linked().items():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from service.store.batches import Batch
-from service.store.client import Database
+from service.store.client import Collection, Database
 
 Ref = int | str
 Row = dict[str, Any]
@@ -40,26 +40,25 @@ class Lookup:
         wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
         for plural, ref in {one for many in asked for one in many}:
             wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)
-        parts = [(plural, name, {name: {"$in": refs}}) for (plural, name), refs in wanted.items()]
-        return dict.fromkeys(
-            asked, await (self._in_one(*parts[0]) if len(parts) == 1 else self._in_many(parts))
-        )
-
-    async def _in_one(self, plural: str, name: str, wanted: Row) -> dict[Asked, Row]:
-        rows = await self._collection(plural).find(wanted, self._shown).to_list(None)
-        return {(plural, row[name]): row for row in rows}
-
-    async def _in_many(self, parts: Sequence[tuple[str, str, Row]]) -> dict[Asked, Row]:
-        """From several collections by one command, since each has its price."""
-        first, *others = [
-            Row(coll=plural, pipeline=[{"$match": wanted}, {"$project": self._shown}, tagged(plural, name)])
-            for plural, name, wanted in parts
-        ]
-        united = [*first["pipeline"], *({"$unionWith": other} for other in others)]
-        rows = await self._collection(first["coll"]).aggregate(united).to_list(None)
-        return {(plural, row[name]): row for row in rows for plural, name in [row.pop("found")]}
+        names = list(wanted)
+        parts = [(plural, {name: {"$in": refs}}) for (plural, name), refs in wanted.items()]
+        rows = await find_in_many(self._collection, parts, self._shown)
+        found = {(names[at][0], row[names[at][1]]): row for at, row in rows}
+        return dict.fromkeys(asked, found)
 
 
-def tagged(plural: str, name: str) -> Row:
-    """The step that lets a row say where it was found, and by what."""
-    return {"$set": {"found": [plural, name]}}
+async def find_in_many(
+    collection: Callable[[str], Collection], parts: Sequence[tuple[str, Row]], shown: Mapping[str, int]
+) -> list[tuple[int, Row]]:
+    """Finds by several conditions, each in its collection, with one command, since each has its price. Every
+    row comes with the number of the condition."""
+    if len(parts) == 1:
+        plural, wanted = parts[0]
+        return [(0, row) for row in await collection(plural).find(wanted, shown).to_list(None)]
+    first, *others = [
+        Row(coll=plural, pipeline=[{"$match": wanted}, {"$project": shown}, {"$set": {"part": at}}])
+        for at, (plural, wanted) in enumerate(parts)
+    ]
+    united = [*first["pipeline"], *({"$unionWith": other} for other in others)]
+    rows = await collection(first["coll"]).aggregate(united).to_list(None)
+    return [(row.pop("part"), row) for row in rows]

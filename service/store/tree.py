@@ -9,7 +9,7 @@ from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExis
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from service.store.client import Client, Database
-from service.store.links import name_key
+from service.store.wishes import name_key
 
 LOCK = {"_id": "category-tree"}
 

@@ -1,0 +1,83 @@
+"""What links of events mean: records by id, terms by name or slug, venues and organizers by what they are."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from schemas import BY_NAME
+from schemas.kind import Document, Kind
+from schemas.site import Site
+
+Wish = int | str | Document
+"""The id of a record, the slug or name of a term, or what a venue or organizer has."""
+
+
+def wish_of(kind: Kind, link: Any, site: Site) -> Wish | None:
+    """What a link in the data of an event asks for. None: there can be no such record yet."""
+    return link if isinstance(link, int | str) else _described(kind, link, site)
+
+
+def _described(kind: Kind, link: Mapping[str, Any], site: Site) -> Document | None:
+    """What the record has that the data means: a published one of the same name."""
+    given = {name: value for name, value in link.items() if value is not None}
+    if given.get("status", "publish") != "publish":
+        return None
+    settled = kind.settle(given, None, site)
+    return {name: settled[name] for name in given if name in settled} | {"status": "publish"}
+
+
+def name_key(name: str) -> str:
+    """What two names of terms share that count as the same."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def condition(wishes: Iterable[Wish]) -> Document:
+    """Finds all records of a kind that are wished for, and perhaps others of the same name."""
+    distinct = {repr(wish): wish for wish in wishes}.values()
+    ids = [wish for wish in distinct if isinstance(wish, int)]
+    texts = [wish for wish in distinct if isinstance(wish, str)]
+    either: list[Document] = [wish for wish in distinct if isinstance(wish, dict)]
+    if ids:
+        either.append({"_id": {"$in": ids}})
+    if texts:
+        either += [{"slug": {"$in": texts}}, {"key": {"$in": [name_key(text) for text in texts]}}]
+    return either[0] if len(either) == 1 else {"$or": either}
+
+
+class Found:
+    """Records that may be meant."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[tuple[str, int], Document] = {}
+        self._by_name: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def add(self, kind: Kind, record: Document) -> None:
+        if (kind.name, record["_id"]) not in self._by_id:
+            self._by_id[kind.name, record["_id"]] = record
+            for name in {record[kind.title]} if kind.is_post else {record["slug"], record["key"]}:
+                self._by_name[kind.name, name].append(record)
+
+    def add_all(self, other: Found) -> None:
+        for (name, _), record in other._by_id.items():
+            self.add(BY_NAME[name], record)
+
+    def meant(self, kind: Kind, wish: Wish) -> Document | None:
+        """The record that is wished for: a term by slug, else by name; of several the oldest."""
+        if isinstance(wish, int):
+            return self._by_id.get((kind.name, wish))
+        names = {wish, name_key(wish)} if isinstance(wish, str) else {wish[kind.title]}
+        likely = (record for name in names for record in self._by_name.get((kind.name, name), ()))
+        fitting = [record for record in likely if _fits(record, wish)]
+        return min(fitting, key=lambda record: (record["slug"] != wish, record["_id"]), default=None)
+
+
+def _fits(record: Mapping[str, Any], wish: str | Document) -> bool:
+    if isinstance(wish, str):
+        return bool(wish == record["slug"] or name_key(wish) == record["key"])
+    return all(record.get(name) == value for name, value in wish.items())
