@@ -43,16 +43,17 @@ class Changes(Records):
         versions: frozenset[int] | None = None,
         check: Callable[[Document], None] = lambda stored: None,
     ) -> Document:
-        for _ in range(TRIES):
-            stored = await self.find(kind, ref)
-            check(stored)
-            await self._may_change(stored, caller, password, versions)
-            try:
-                if changed := await self._change(kind, stored, data, caller):
-                    return changed
-            except (DuplicateKeyError, TermExists):
-                if not kind.is_post:
-                    raise DuplicateTermSlug from None
+        async with self._turns.setdefault((kind.plural, ref), asyncio.Lock()):
+            for _ in range(TRIES):  # other processes may change it, too
+                stored = await self.find(kind, ref)
+                check(stored)
+                await self._may_change(stored, caller, password, versions)
+                try:
+                    if changed := await self._change(kind, stored, data, caller):
+                        return changed
+                except (DuplicateKeyError, TermExists):
+                    if not kind.is_post:
+                        raise DuplicateTermSlug from None
         raise Unavailable
 
     async def _may_change(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
@@ -72,14 +73,15 @@ class Records:
         self._convoy = Convoy()
         self._links = Links(database, site, self._prepare_linked)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._turns: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
+        """Writers of one record wait for each other, and not in vain tries."""
 
     def _collection(self, kind: Kind) -> Collection:
         return self.database[kind.plural]
 
-    async def find(self, kind: Kind, ref: Ref, shown: Mapping[str, int] = PRIVATE) -> Document:
+    async def find(self, kind: Kind, ref: Ref) -> Document:
         await self._count(kind)
-        query = {"_id": ref} if isinstance(ref, int) else {"slug": ref}
-        record = await self._collection(kind).find_one(query, shown)
+        record = await self._wholes.one(kind.plural, ref)
         if record is None:
             raise NotFound(kind=kind.name)
         return record
