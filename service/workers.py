@@ -55,6 +55,7 @@ class Worker(base.Worker):  # type: ignore[misc]
         await answer(settings, self.sockets[0].sock, ending, self._begin)
         beating.cancel()
         signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)  # there is nothing left to ask for
+        signal.set_wakeup_fd(-1)  # a thread of the driver may still be sent one, and the loop is closed soon
 
     def _begin(self) -> None:
         self.booted = True

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from weakref import WeakValueDictionary
 
 from schemas.slugs import numbered
 from service.store.batches import Batch
 from service.store.client import Database
+from service.store.naming import Naming
 
 REMEMBERED = 10_000
 Forms = tuple[str, frozenset[str]]
@@ -31,7 +32,8 @@ class Slugs:
         """What all have in common who want a slug at this time."""
         key = (plural, wished)
         if not (naming := self._namings.get(key)):
-            naming = self._namings[key] = Naming(self, plural, wished, is_repeated=key in self._last)
+            look = partial(self.free_number, plural, wished)
+            naming = self._namings[key] = Naming(look, is_repeated=key in self._last)
         return naming
 
     async def free(
@@ -97,29 +99,6 @@ class Slugs:
     async def _ids(self, plural: str, slugs: Iterable[str]) -> dict[str, int]:
         rows = self._database[plural].find({"slug": {"$in": list(slugs)}}, {"slug": 1})
         return {row["slug"]: row["_id"] for row in await rows.to_list(None)}
-
-
-class Naming:
-    """Gives each of those who want the same slug at the same time a number of its own, so that they need not
-    wait for each other."""
-
-    def __init__(self, slugs: Slugs, plural: str, wished: str, *, is_repeated: bool) -> None:
-        self._slugs, self._plural, self._wished = slugs, plural, wished
-        self._looking = asyncio.Lock()
-        self._given = 0
-        self._gone = -1 if is_repeated else 0
-        """As far as this the numbers are known to be taken. Most names are new: 1 is tried unseen."""
-
-    async def next(self, refused: int = 0) -> int:
-        """A number, or another one instead of that which was refused."""
-        async with self._looking:
-            if refused > self._gone:
-                free = await self._slugs.free_number(self._plural, self._wished)
-                if free == refused:  # it was refused for something else
-                    return refused
-                self._gone = self._given = max(self._given, free - 1)
-        self._given += 1
-        return self._given
 
 
 def _next_forms(wish: str, last: dict[str, int], number: int) -> list[str]:
