@@ -48,8 +48,8 @@ def tokens(folded: str) -> set[str]:
     A very long word counts as overlapping stretches, so that each of its short parts lies within one.
     """
     words = set(folded.split())
-    joined = {word for word in words if not word.isalnum()}
-    words = (words - joined).union(*map(TOKEN.findall, joined))
+    if joined := {word for word in words if not word.isalnum()}:
+        words = (words - joined).union(*map(TOKEN.findall, joined))
     if max(map(len, words), default=0) <= 2 * LONGEST:
         return words
     long = {word for word in words if len(word) > 2 * LONGEST}

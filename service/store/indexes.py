@@ -34,13 +34,13 @@ def indexes_of(kind: Kind) -> list[IndexModel]:
         return shared + POSTS + EVENTS
     if not kind.is_post:
         return shared + TERMS
-    return shared + POSTS + [index("by_name", kind.title, "_id"), *(USED if kind.copied else [])]
+    named = [index("by_name", kind.title, "_id"), index("by_author", "author", "status")]
+    return shared + POSTS + named + (USED if kind.copied else [])
 
 
 POSTS = [
     index("by_date", "status", "-date_utc", "-_id"),
     index("any_by_date", "-date_utc", "-_id", "status"),
-    index("by_author", "author", "status"),
     index("by_modified", "modified_utc", "_id"),
 ]
 USED = [
