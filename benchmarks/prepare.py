@@ -10,7 +10,7 @@ from benchmarks.facts import Facts
 from benchmarks.systems import Running
 from benchmarks.workloads import Workload
 
-PRIVATE = ("tok", "text", "sort", "password")
+PRIVATE = ("tok", "text", "sort", "password", "debt")
 WRITERS = ("eve", "beanie")
 
 
