@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
@@ -30,6 +30,14 @@ PATIENCE = 2.0
 """Seconds that a request waits for events to follow; more is done behind it."""
 
 
+class Saved(NamedTuple):
+    """A changed record, the chore of events that must follow it, and whether its own links have changed."""
+
+    record: Document
+    chore: Document | None = None
+    is_linked: bool = False
+
+
 class Changes(Records):
     """What happens to a record after it was made."""
 
@@ -49,12 +57,14 @@ class Changes(Records):
                 check(stored)
                 await self._may_change(stored, caller, password, versions)
                 try:
-                    if changed := await self._change(kind, stored, data, caller):
-                        return changed
+                    if saved := await self._change(kind, stored, data, caller):
+                        break
                 except (DuplicateKeyError, TermExists):
                     if not kind.is_post:
                         raise DuplicateTermSlug from None
-        raise Unavailable
+            else:
+                raise Unavailable
+        return await self._finish(saved)
 
     async def _may_change(
         self, stored: Document, caller: Caller, password: str | None, versions: frozenset[int] | None
@@ -65,7 +75,7 @@ class Changes(Records):
         if versions is not None and stored["version"] not in versions:
             raise PreconditionFailed
 
-    async def _change(self, kind: Kind, stored: Document, data: Document, caller: Caller) -> Document | None:
+    async def _change(self, kind: Kind, stored: Document, data: Document, caller: Caller) -> Saved | None:
         """One attempt; None where the record has changed in the meantime."""
         settled = kind.settle(self._allowed(kind, data, caller, stored), stored, self.site)
         if not caller.publishes and settled.get("status", "") in ("publish", "future"):
@@ -86,7 +96,7 @@ class Changes(Records):
         else:
             settled.pop("slug", None)
         if not settled:
-            return stored
+            return Saved(stored)
         if any(name in kind.searched for name in settled):
             settled |= await self.words.searchable(kind, stored | settled)
         if kind.title in settled and not kind.is_post:
@@ -94,7 +104,7 @@ class Changes(Records):
         settled["modified_utc"] = self.site.now()
         return await self._save(kind, stored, settled, new)
 
-    async def _save(self, kind: Kind, stored: Document, settled: Document, new: list[New]) -> Document | None:
+    async def _save(self, kind: Kind, stored: Document, settled: Document, new: list[New]) -> Saved | None:
         changes = changed_uses(stored, stored | settled) if kind is EVENT else {}
         change: Document = {"$set": settled, "$inc": {"version": 1}}
         debt = Debt(stored["_id"], stored["version"] + 1, changes, stored.get("debt"))
@@ -109,10 +119,13 @@ class Changes(Records):
             self.news.expect(stored, stored | settled)
         async with self.counts.debts.noted(debt):
             saved = await self._store_change(kind, stored, change, new)
-        if saved and chore:
-            await self._soon(self.copies.follow(chore))
-        is_linked = any(name in settled for name in kind.links)
-        return await self._after_event(saved) if saved and is_linked else saved
+        return Saved(saved, chore, any(name in settled for name in kind.links)) if saved else None
+
+    async def _finish(self, saved: Saved) -> Document:
+        """What follows a change; others may change the record meanwhile."""
+        if saved.chore:
+            await self._soon(self.copies.follow(saved.chore))
+        return await self._after_event(saved.record) if saved.is_linked else saved.record
 
     async def _store_change(
         self, kind: Kind, stored: Document, change: Document, new: list[New]

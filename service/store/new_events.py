@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bson import ObjectId
 from pymongo.errors import PyMongoError
 
 from schemas.event import EVENT
@@ -61,13 +62,15 @@ class NewEvents:
         owed = [owing(event) for event in events]
         await self._counts.debts.note(owed)
         refused = await self._inserts.many(EVENT.plural, events)
-        await self._counts.debts.take([], [debt.mark for debt in owed if debt.event in refused])
-        return refused, await self.follow([event for event in events if event["_id"] not in refused])
+        stored = [event for event in events if event["_id"] not in refused]
+        return refused, await self.follow(stored, [debt.mark for debt in owed if debt.event in refused])
 
-    async def follow(self, events: Sequence[Document]) -> set[int]:
-        """What is to be done when events are written. What fails is left to whoever counts what was noted."""
+    async def follow(self, events: Sequence[Document], void: Sequence[ObjectId] = ()) -> set[int]:
+        """What is to be done when events are written, and some debts turned out to be void. What fails is
+        left to whoever counts what was noted. The ids of events whose links have changed meanwhile."""
         self._counts.keep_up()
         try:
+            await self._counts.debts.take([], void)
             return await self._copies.refresh(events)
         except PyMongoError as error:
             log.warning("left for the next sweep: %s", error)
