@@ -11,7 +11,7 @@ from typing import Any
 from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
 
 from service.store.batches import Batch
-from service.store.client import DUPLICATE, Database
+from service.store.client import DUPLICATE, Collection, Database
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,18 @@ class Inserts:
                 raise
             return {one["op"]["_id"]: refusal(one) for one in error.details["writeErrors"]}
         return {}
+
+
+async def insert_missing(collection: Collection, rows: Sequence[dict[str, Any]]) -> list[Any]:
+    """Stores what is not there yet. The ids of what is."""
+    try:
+        await collection.insert_many(rows, ordered=False)
+    except BulkWriteError as error:
+        failed = error.details["writeErrors"]
+        if any(one["code"] != DUPLICATE for one in failed):
+            raise
+        return [one["op"]["_id"] for one in failed]
+    return []
 
 
 def refusal(said: dict[str, Any]) -> Exception:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import bson
 
+from schemas import BY_PLURAL
 from schemas.caller import Caller, Role
 from schemas.errors import InvalidFields
 from schemas.event_view import LINKED
@@ -85,14 +86,13 @@ class Links:
     async def _look(self, asked: Sequence[Wishes]) -> dict[Wishes, Found]:
         """All records that are meant by links of events that come together."""
         wanted: defaultdict[str, list[Wish]] = defaultdict(list)
-        kinds = {kind.plural: kind for wishes in asked for kind, _ in wishes.of}
         for wishes in asked:
             for kind, wish in wishes.of:
                 wanted[kind.plural].append(wish)
         parts = [(plural, condition(wishes)) for plural, wishes in wanted.items()]
         found = Found()
         for at, row in await find_in_many(self._collection, parts, PRIVATE):
-            found.add(kinds[parts[at][0]], row)
+            found.add(BY_PLURAL[parts[at][0]], row)
         return dict.fromkeys(asked, found)
 
     async def _field(

@@ -15,19 +15,12 @@ from service.store.batches import Batch
 from service.store.copies import Copies
 from service.store.counts import Counts
 from service.store.debts import Debt
-from service.store.inserts import Inserts
+from service.store.inserts import Insertion, Inserts
 from service.store.usage import changed_uses
 
 log = logging.getLogger("kalends.store")
 AT_ONCE = 2
 """Batches on the way: the next is being sent while the last is being stored."""
-
-
-@dataclass(frozen=True, eq=False)
-class Arrival:
-    """One event to be stored."""
-
-    event: Document
 
 
 @dataclass(frozen=True)
@@ -43,18 +36,18 @@ class NewEvents:
 
     def __init__(self, inserts: Inserts, copies: Copies, counts: Counts) -> None:
         self._inserts, self._copies, self._counts = inserts, copies, counts
-        self._batch = Batch[Arrival, Fate](self._store, at_once=AT_ONCE)
+        self._batch = Batch[Insertion, Fate](self._store, at_once=AT_ONCE)
 
     async def one(self, event: Document) -> bool:
         """Stores an event; DuplicateKeyError if its slug is taken. True: what it links to has changed."""
-        fate = await self._batch.ask(Arrival(event))
+        fate = await self._batch.ask(Insertion(EVENT.plural, event))
         if fate and fate.refused:
             raise fate.refused
         return bool(fate and fate.is_stale)
 
-    async def _store(self, arrivals: Sequence[Arrival]) -> dict[Arrival, Fate]:
-        refused, stale = await self.many([one.event for one in arrivals])
-        ids = ((one, one.event["_id"]) for one in arrivals)
+    async def _store(self, asked: Sequence[Insertion]) -> dict[Insertion, Fate]:
+        refused, stale = await self.many([one.record for one in asked])
+        ids = ((one, one.record["_id"]) for one in asked)
         return {one: Fate(refused.get(id), id in stale) for one, id in ids}
 
     async def many(self, events: Sequence[Document]) -> tuple[dict[int, Exception], set[int]]:

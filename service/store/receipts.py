@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from bson import Binary, ObjectId
-from pymongo.errors import BulkWriteError
 
 from schemas.kind import Kind
-from service.store.client import DUPLICATE, Database
+from service.store.client import Database
+from service.store.inserts import insert_missing
 
 
 class Receipts:
@@ -51,14 +51,8 @@ class Receipts:
         """The id under which each line is to be stored; none for one that another import has taken."""
         rows = [{"_id": Binary(mark), "record": id} for mark, id in wished.items()]
         given = dict(wished)
-        try:
-            if rows:
-                await self._receipts.insert_many(rows, ordered=False)
-        except BulkWriteError as error:
-            failed = error.details["writeErrors"]
-            if any(one["code"] != DUPLICATE for one in failed):
-                raise
-            taken = await self._given(bytes(one["op"]["_id"]) for one in failed)
+        if rows and (there := await insert_missing(self._receipts, rows)):
+            taken = await self._given(there)
             given |= taken
             for mark in taken.keys() - self._open:
                 del given[mark]

@@ -81,7 +81,7 @@ class Slugs:
                 taken.update(free)
                 missing[wish] -= len(free)
                 if not free:  # there are many: find the end of them
-                    last[wish] = int((await self.free(plural, wish, taken=taken)).rpartition("-")[2]) - 1
+                    last[wish] = await self.free_number(plural, wish, taken=taken) - 1
         return [forms[wish].popleft() for wish in wished]
 
     async def _taken(self, plural: str, slugs: Iterable[str], own: int | None = None) -> set[str]:

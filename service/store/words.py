@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pymongo.errors import BulkWriteError
-
 from schemas.folding import LONGEST, TOKEN, fold, pieces, tokens, without_markup
 from schemas.kind import Kind, texts
 from service.store.batches import Batch
-from service.store.client import DUPLICATE, Database
+from service.store.client import Database
 from service.store.ids import Ids
+from service.store.inserts import insert_missing
 
 MOST = 2000
 """A text that more words than this contain is so common that reading in order finds it soonest."""
@@ -100,13 +99,8 @@ class Words:
         numbers = await self._ids.many("word", len(words))
         made = dict(zip(words, numbers, strict=True))
         rows = [{"_id": word, "n": number, "grams": grams(word)} for word, number in made.items()]
-        try:
-            await self._words.insert_many(rows, ordered=False)
-        except BulkWriteError as error:
-            failed = error.details["writeErrors"]
-            if any(one["code"] != DUPLICATE for one in failed):
-                raise
-            made |= await self._stored([one["op"]["_id"] for one in failed])
+        if there := await insert_missing(self._words, rows):
+            made |= await self._stored(there)
         return made
 
     async def condition(self, search: str) -> list[dict[str, Any]]:
