@@ -1,4 +1,4 @@
-"""Answers: JSON bodies, list envelopes, links and entity tags."""
+"""What answers say: JSON bodies, list envelopes, links and entity tags."""
 
 from __future__ import annotations
 
@@ -6,31 +6,17 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
 from aiohttp import web
-from multidict import CIMultiDict
 
 from handlers.parameters import query_pairs
+from handlers.replies import Answer, Reply
 from schemas.kind import Document, Kind, View
 
 JSON = "application/json; charset=utf-8"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer that can be given more than once."""
-
-    body: bytes
-    headers: CIMultiDict[str]
-
-    def to(self, request: web.Request) -> web.Response:
-        """What a client gets: 304 if it has this already."""
-        unchanged = not_modified(request, self.headers["ETag"])
-        return unchanged or web.Response(body=self.body, headers=self.headers)
 
 
 def to_json(data: Any) -> bytes:
@@ -41,13 +27,11 @@ def to_json(data: Any) -> bytes:
 def lasting_answer(data: Any) -> Answer:
     """An answer that is the same as long as the service runs."""
     body = to_json(data)
-    return Answer(body, CIMultiDict({"Content-Type": JSON, "ETag": entity_tag(0, body)}))
+    return Answer(body, {"Content-Type": JSON, "ETag": entity_tag(0, body)})
 
 
-def json_answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(
-        body=orjson.dumps(data), status=status, headers={"Content-Type": JSON, **(headers or {})}
-    )
+def json_answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+    return Reply(Answer(orjson.dumps(data), {"Content-Type": JSON, **(headers or {})}, status))
 
 
 def entity_tag(version: object, content: bytes) -> str:
@@ -55,15 +39,7 @@ def entity_tag(version: object, content: bytes) -> str:
     return f'"{version}-{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
 
 
-def not_modified(request: web.Request, tag: str) -> web.Response | None:
-    """304, if the client says that it has what the tag names."""
-    held = request.headers.get("If-None-Match")
-    if held is None or (tag not in held and held.strip() != "*"):
-        return None
-    return web.Response(status=304, headers={"ETag": tag})
-
-
-def item_answer(kind: Kind, record: Document, view: View, tag: str, status: int = 200) -> web.Response:
+def item_answer(kind: Kind, record: Document, view: View, tag: str, status: int = 200) -> Reply:
     """A record that was written."""
     headers = {"ETag": tag}
     if status == 201:
@@ -94,7 +70,7 @@ def list_answer(
     if urls:
         headers["Link"] = ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())
     rendered = to_json(body)
-    return Answer(rendered, CIMultiDict(headers | {"ETag": entity_tag(total, rendered)}))
+    return Answer(rendered, headers | {"ETag": entity_tag(total, rendered)})
 
 
 LONG = {"next": "next", "prev": "previous"}

@@ -13,9 +13,10 @@ from aiohttp import web
 from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_schema
 from marshmallow import INCLUDE, Schema, fields
 
-from handlers.answers import Answer, lasting_answer
+from handlers.answers import lasting_answer
 from handlers.operations import Operation
 from handlers.parameters import language_of
+from handlers.replies import Answer
 from schemas.caller import PUBLIC
 from schemas.kind import Document, Kind, Shape, View, load
 from schemas.language import Text, translate

@@ -11,9 +11,10 @@ from aiohttp import web
 from marshmallow import fields, missing
 from marshmallow.fields import Field
 
-from handlers.answers import Answer, lasting_answer
+from handlers.answers import lasting_answer
 from handlers.operations import Operation
 from handlers.parameters import language_of
+from handlers.replies import Answer
 from schemas.fields import Words
 from schemas.kind import Document, Input
 from schemas.language import Text, translate

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from handlers.answers import Answer
 from handlers.memory import Memory
 from handlers.ports import Store
+from handlers.replies import Answer
 from schemas.dates import Moment, is_fixed
 from schemas.site import Site
 
@@ -62,7 +62,7 @@ class Kept:
     ) -> Answer:
         since = self._store.site.now()
         answer, until = await make()
-        self._memory.keep(key, Entry(answer, generation, since, until), len(answer.body))
+        self._memory.keep(key, Entry(answer, generation, since, until), answer.size)
         return answer
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
 from aiohttp import web
 
+from handlers.replies import Answer, Reply
 from schemas import KINDS
 from schemas.errors import NoRoute
 from schemas.kind import Kind
@@ -49,8 +51,12 @@ START = """window.ui = SwaggerUIBundle({
 """
 
 
-def moved(to: str) -> web.Response:
-    return web.Response(status=302, headers={"Location": to})
+def told(text: str, kind: str, headers: Mapping[str, str] | None = None) -> Reply:
+    return Reply(Answer(text.encode(), {"Content-Type": f"{kind}; charset=utf-8", **(headers or {})}))
+
+
+def moved(to: str) -> Reply:
+    return Reply(Answer(b"", {"Location": to}, 302))
 
 
 @cache
@@ -63,18 +69,17 @@ def routes(site: Site) -> list[web.RouteDef]:
         return moved("/docs")
 
     async def docs(request: web.Request) -> web.Response:
-        return web.Response(text=PAGE, content_type="text/html", headers={"Content-Security-Policy": POLICY})
+        return told(PAGE, "text/html", {"Content-Security-Policy": POLICY})
 
     async def start(request: web.Request) -> web.Response:
-        return web.Response(text=START % site.namespace.lstrip("/"), content_type="text/javascript")
+        return told(START % site.namespace.lstrip("/"), "text/javascript")
 
     async def static(request: web.Request) -> web.Response:
         name = request.match_info["name"]
         if name not in ASSETS:
             raise NoRoute
-        return web.Response(
-            body=asset(name), content_type=ASSETS[name], headers={"Cache-Control": "max-age=86400"}
-        )
+        headers = {"Content-Type": ASSETS[name], "Cache-Control": "max-age=86400"}
+        return Reply(Answer(asset(name), headers))
 
     def page(kind: Kind) -> web.RouteDef:
         async def record(request: web.Request) -> web.Response:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.answers import Answer, item_answer, list_answer, not_modified, wanted_versions
+from handlers.answers import item_answer, list_answer, wanted_versions
 from handlers.kept import Kept, holds_until
 from handlers.parameters import body_values, query_pairs, query_values
 from handlers.ports import Ref, Store
+from handlers.replies import Answer, not_modified
 from handlers.shelf import Shelf
 from handlers.singles import Singles
 from schemas.caller import Caller, Role

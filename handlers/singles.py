@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from multidict import CIMultiDict
-
-from handlers.answers import JSON, Answer, entity_tag, to_json
+from handlers.answers import JSON, entity_tag, to_json
 from handlers.memory import Memory
 from handlers.ports import Glance, Ref
+from handlers.replies import Answer
 from handlers.shelf import State, state_of
 from schemas.event_view import is_locked
 from schemas.kind import Document, Kind, View
@@ -55,7 +54,7 @@ class Singles:
         shown = kind.represent(kind, record, view)
         if kind.json_ld:
             shown["json_ld"] = kind.json_ld(kind, record, view)
-        headers = CIMultiDict({"Content-Type": JSON, "ETag": self.tag(kind, record, view)})
+        headers = {"Content-Type": JSON, "ETag": self.tag(kind, record, view)}
         return self.keep(kind, ref, record, view, generation, Answer(to_json(shown), headers))
 
     def tag(self, kind: Kind, glance: Glance, view: View, occasion: str = "read") -> str:
@@ -76,7 +75,7 @@ class Singles:
         # Whoever asks for a protected event is asked for its password each time.
         true_for = None if is_locked(glance) else generation
         kept = Single(answer, state_of(kind, glance), true_for)
-        self._memory.keep(key_of(kind, ref, view), kept, len(answer.body))
+        self._memory.keep(key_of(kind, ref, view), kept, answer.size)
         return answer
 
 

@@ -22,15 +22,6 @@ from service.packing import pack_answers
 from service.store import Store
 from service.traffic import TRAFFIC, Traffic
 
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    # Answers differ by caller and language; a cache must ask again, which an ETag makes cheap.
-    "Cache-Control": "no-cache",
-    "Vary": "Authorization, X-Event-Password, Accept-Language, Accept-Encoding, Origin",
-    # Without it aiohttp tells its own version, and Python's.
-    "Server": "kalends",
-}
 SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
 
 
@@ -91,11 +82,10 @@ def wait_for(store: Store) -> Middleware:
 
 
 def finishing(settings: Settings, traffic: Traffic) -> Callable[[web.Request, web.StreamResponse], None]:
-    """Headers of every answer. Pages of other sites may read where the settings say so, never as a user."""
+    """The last word on answers. Pages of other sites may read where the settings say so, never as a user."""
     allowed = settings.cors_origins
 
     def finish(request: web.Request, response: web.StreamResponse) -> None:
-        response.headers.merge(HEADERS)
         traffic.say_goodbye(response)
         if (sent := request.headers.get("Origin")) is not None:
             origin = "*" if "*" in allowed else sent.lower()

@@ -14,6 +14,7 @@ from pymongo.errors import PyMongoError
 
 from handlers.answers import json_answer
 from handlers.parameters import language_of
+from handlers.replies import Answer, Reply
 from schemas import errors
 from schemas.errors import Problem
 from schemas.language import Text, translate
@@ -117,7 +118,7 @@ def _other_method(request: web.Request, refused: web.HTTPMethodNotAllowed, langu
     """OPTIONS tells which methods there are; any other wrong method is refused with the same list."""
     allowed = ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))
     if request.method == "OPTIONS":
-        return web.Response(status=204, headers={"Allow": allowed, **READING})
+        return Reply(Answer(b"", {"Allow": allowed, **READING}, 204))
     answer = problem_answer(errors.MethodNotAllowed(), language)
     answer.headers["Allow"] = allowed
     return answer

@@ -6,12 +6,12 @@ import asyncio
 import re
 import zlib
 from functools import lru_cache
-from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from handlers.memory import Memory
+from handlers.replies import Answer, Reply
 
 SMALLEST = 1000
 """Bytes below which packing gains nothing."""
@@ -42,32 +42,30 @@ def pack(body: bytes, coding: str) -> bytes:
 
 
 def pack_answers() -> Middleware:
-    packed = Memory[bytes](LARGEST)
+    packed = Memory[Answer](LARGEST)
 
-    async def packing(body: bytes, coding: str, tag: str) -> bytes:
-        if tag and (kept := packed.take((coding, tag))) is not None:
+    async def packing(answer: Answer, coding: str) -> Answer:
+        key = (coding, answer.status, answer.tag)
+        if answer.tag and (kept := packed.take(key)) is not None:
             return kept
-        small = await asyncio.to_thread(pack, body, coding) if len(body) > LONG else pack(body, coding)
-        if tag:
-            packed.keep((coding, tag), small, len(small))
+        small = await packed_answer(answer, coding)
+        if answer.tag:
+            packed.keep(key, small, small.size)
         return small
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        answer: Any = await handler(request)
+        reply = await handler(request)
         coding = accepted(request.headers.get("Accept-Encoding", ""))
-        if coding and is_worth_it(answer):
-            tag = answer.headers.get("ETag", "")
-            answer.body = await packing(answer.body, coding, tag)
-            answer.headers["Content-Encoding"] = coding
-            if tag:
-                answer.headers["ETag"] = f"W/{tag}"  # the same record, in other bytes
-        sent: web.StreamResponse = answer
-        return sent
+        if coding and isinstance(reply, Reply) and len(reply.answer.body) >= SMALLEST:
+            reply.answer = await packing(reply.answer, coding)
+        return reply
 
     return middleware
 
 
-def is_worth_it(answer: Any) -> bool:
-    body = getattr(answer, "body", None)
-    return isinstance(body, bytes) and len(body) >= SMALLEST
+async def packed_answer(answer: Answer, coding: str) -> Answer:
+    body, is_long = answer.body, len(answer.body) > LONG
+    small = await asyncio.to_thread(pack, body, coding) if is_long else pack(body, coding)
+    tagged = {"ETag": f"W/{answer.tag}"} if answer.tag else {}  # the same record, in other bytes
+    return Answer(small, {**answer.headers, "Content-Encoding": coding, **tagged}, answer.status)

@@ -68,7 +68,6 @@ class Traffic:
     def say_goodbye(self, answer: web.StreamResponse) -> None:
         if self._is_ending:
             answer.force_close()
-            answer.headers["Connection"] = "close"
 
     def _begin(self, request: web.Request) -> Passage:
         task = asyncio.current_task()

@@ -1,0 +1,115 @@
+"""Answers, and how they are sent. What is the same for everybody who gets an answer is written once: aiohttp
+makes the head of each response anew, which takes longer than to find an answer that is kept."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import formatdate
+from functools import cached_property, lru_cache
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import HttpVersion11
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    # Answers differ by caller and language; a cache must ask again, which an ETag makes cheap.
+    "Cache-Control": "no-cache",
+    "Vary": "Authorization, X-Event-Password, Accept-Language, Accept-Encoding, Origin",
+    # Without it aiohttp tells its own version, and Python's.
+    "Server": "kalends",
+}
+"""Of every answer that does not say otherwise."""
+BARE = (204, 304)
+"""Statuses without a body, whose length would be that of another answer."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that can be given more than once."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    status: int = 200
+
+    @property
+    def tag(self) -> str:
+        return self.headers.get("ETag", "")
+
+    @property
+    def size(self) -> int:
+        return len(self.head) + len(self.body)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The status and the headers, as they are sent to everybody."""
+        length = {} if self.status in BARE else {"Content-Length": str(len(self.body))}
+        status = HTTPStatus(self.status)
+        return f"{status} {status.phrase}\r\n".encode() + written({**HEADERS, **self.headers, **length})
+
+    def to(self, request: web.Request) -> Reply:
+        """What a client gets: 304 if it has this already."""
+        return not_modified(request, self.tag) or Reply(self)
+
+
+class Reply(web.Response):
+    """An answer on its way to one client. Its headers are sent beside those of the answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(status=answer.status)
+        self.answer = answer
+        self._asked: web.BaseRequest | None = None
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        self._asked = request
+        return request.writer
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        request = self._asked
+        assert request is not None, "prepare it first"
+        parts = (
+            f"HTTP/{request.version.major}.{request.version.minor} ".encode(),
+            self.answer.head,
+            _date(int(time.time())),
+            written(self.headers),
+            self._connection(request),
+            b"\r\n",
+            b"" if request.method == "HEAD" else self.answer.body,
+        )
+        await request.writer.write_eof(b"".join(parts))
+
+    def _connection(self, request: web.BaseRequest) -> bytes:
+        if not self.keep_alive:
+            return b"Connection: close\r\n"
+        return b"" if request.version >= HttpVersion11 else b"Connection: keep-alive\r\n"
+
+    @property
+    def keep_alive(self) -> bool | None:
+        """As the client wants it, unless the connection was told to end."""
+        forced = super().keep_alive
+        return self._asked.keep_alive if forced is None and self._asked else forced
+
+
+def not_modified(request: web.Request, tag: str) -> Reply | None:
+    """304, if the client says that it has what the tag names."""
+    held = request.headers.get("If-None-Match")
+    if held is None or not tag or (tag not in held and held.strip() != "*"):
+        return None
+    return Reply(Answer(b"", {"ETag": tag}, 304))
+
+
+def written(headers: Mapping[str, str]) -> bytes:
+    if CONTROL.search("".join(headers.values())):
+        raise ValueError(f"a header would end too early: {headers}")
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
+
+
+@lru_cache(1)
+def _date(second: int) -> bytes:
+    return written({"Date": formatdate(second, usegmt=True)})
