@@ -6,9 +6,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import formatdate
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from http import HTTPStatus
 
 from aiohttp import web
@@ -30,28 +29,20 @@ BARE = (204, 304)
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-@dataclass(frozen=True)
 class Answer:
-    """An answer that can be given more than once."""
+    """An answer that can be given more than once. Its head is what is sent of its status and headers."""
 
-    body: bytes
-    headers: Mapping[str, str]
-    status: int = 200
+    __slots__ = ("body", "head", "headers", "status", "tag")
 
-    @property
-    def tag(self) -> str:
-        return self.headers.get("ETag", "")
+    def __init__(self, body: bytes, headers: Mapping[str, str], status: int = 200) -> None:
+        self.body, self.headers, self.status = body, headers, status
+        self.tag = headers.get("ETag", "")
+        length = {} if status in BARE else {"Content-Length": str(len(body))}
+        self.head = _beginning(status, tuple(headers)) + written({**headers, **length})
 
     @property
     def size(self) -> int:
         return len(self.head) + len(self.body)
-
-    @cached_property
-    def head(self) -> bytes:
-        """The status and the headers, as they are sent to everybody."""
-        length = {} if self.status in BARE else {"Content-Length": str(len(self.body))}
-        status = HTTPStatus(self.status)
-        return f"{status} {status.phrase}\r\n".encode() + written({**HEADERS, **self.headers, **length})
 
     def to(self, request: web.Request) -> Reply:
         """What a client gets: 304 if it has this already."""
@@ -108,6 +99,13 @@ def written(headers: Mapping[str, str]) -> bytes:
     if CONTROL.search("".join(headers.values())):
         raise ValueError(f"a header would end too early: {headers}")
     return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
+
+
+@lru_cache(100)
+def _beginning(status: int, names: tuple[str, ...]) -> bytes:
+    """The status, and the headers of every answer; an answer may have its own by some of their names."""
+    others = {name: value for name, value in HEADERS.items() if name not in names}
+    return f"{status} {HTTPStatus(status).phrase}\r\n".encode() + written(others)
 
 
 @lru_cache(1)

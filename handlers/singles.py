@@ -59,9 +59,11 @@ class Singles:
 
     def tag(self, kind: Kind, glance: Glance, view: View, occasion: str = "read") -> str:
         """The entity tag of a record, made of all that its showing depends on."""
-        state = (kind.name, glance["_id"], state_of(kind, glance), occasion)
-        depends = (self._site, view.caller.sight, state)
-        return entity_tag(glance["version"], repr(depends).encode())
+        version, events = state_of(kind, glance)
+        depends = (
+            f"{self._site} {view.caller.sight} {kind.name} {glance['_id']} {version} {events} {occasion}"
+        )
+        return entity_tag(version, depends.encode())
 
     def keep(
         self,

@@ -63,9 +63,10 @@ def is_fixed(text: str) -> bool:
 @lru_cache(10_000)
 def show(moment: datetime) -> str:
     """`YYYY-MM-DD HH:MM:SS`."""
-    return str(moment)[:19]
+    return moment.isoformat(" ", "seconds")
 
 
+@lru_cache(1000)
 def details(shown: str) -> dict[str, str]:
     """The parts of a time as it is shown."""
     return {

@@ -141,7 +141,8 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
 
 def _seen(name: str, record: Mapping[str, Any], view: View) -> list[Document]:
     """The copies of linked records that the caller may see."""
-    return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and view.caller.sees(copy)]
+    sees = view.caller.sees
+    return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and sees(copy)]
 
 
 def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragment:
@@ -161,7 +162,7 @@ def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragmen
 
 def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
     kind, seen = LINKED[name], _seen(name, record, view)
-    if not kind.is_post:
+    if len(seen) > 1 and not kind.is_post:
         seen.sort(key=lambda copy: (copy["name"].casefold(), copy["_id"]))
     shown = [_shown(kind.represent, kind, copy, view) for copy in seen]
     return shown[0] if name == "venue" and len(shown) == 1 else shown

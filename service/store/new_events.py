@@ -56,7 +56,8 @@ class NewEvents:
         await self._counts.debts.note(owed)
         refused = await self._inserts.many(EVENT.plural, events)
         stored = [event for event in events if event["_id"] not in refused]
-        return refused, await self.follow(stored, [debt.mark for debt in owed if debt.event in refused])
+        void = [debt.mark for debt in owed if debt.event in refused and debt.changes]
+        return refused, await self.follow(stored, void)
 
     async def follow(self, events: Sequence[Document], void: Sequence[ObjectId] = ()) -> set[int]:
         """What is to be done when events are written, and some debts turned out to be void. What fails is
