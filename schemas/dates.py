@@ -68,7 +68,7 @@ def show(moment: datetime) -> str:
 
 @lru_cache(1000)
 def details(shown: str) -> dict[str, str]:
-    """The parts of a time as it is shown."""
+    """The parts of a time as it is shown. Others are given the same ones: they are not to be changed."""
     return {
         "year": shown[:4],
         "month": shown[5:7],
