@@ -18,7 +18,7 @@ import pytest
 from pymongo import AsyncMongoClient, MongoClient
 from pymongo.errors import NotPrimaryError, OperationFailure, PyMongoError
 
-from service.embedded import EmbeddedError, embedded_mongod, program, running_uri, server
+from service.embedded import EmbeddedError, embedded_mongod, member, program, running_uri, server
 from service.embedded.directory import Directory
 from service.embedded.log import Log
 
@@ -178,6 +178,28 @@ async def test_strangers_are_refused(running: Path) -> None:
             await stranger.calendar.events.find_one()
         with pytest.raises(OperationFailure, match="requires authentication"):
             await stranger.admin.command("createUser", "second", pwd="x", roles=["root"])
+
+
+async def test_who_is_told_to_stop_while_closing_closes_to_the_end(
+    running: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing, closed = asyncio.Event(), asyncio.Event()
+    close = AsyncMongoClient.close
+
+    async def slowly(client: AsyncMongoClient[dict[str, Any]]) -> None:
+        closing.set()
+        await asyncio.sleep(0.1)
+        await close(client)
+        closed.set()
+
+    monkeypatch.setattr(AsyncMongoClient, "close", slowly)
+    looking = asyncio.create_task(member.became_ready(Directory.at(running)))
+    async with asyncio.timeout(DEADLINE):
+        await closing.wait()
+        looking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await looking
+    assert closed.is_set()
 
 
 async def test_what_the_service_needs_is_allowed(running: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -28,7 +30,7 @@ async def became_ready(directory: Directory) -> bool:
     if not await _listening(directory):
         return False
     try:
-        async with _anonymous(directory) as client:
+        async with _connected(_nobodys(directory)) as client:
             if not await _became_primary(client):
                 return False
             await _create_user(client, directory)
@@ -50,9 +52,23 @@ async def _listening(directory: Directory) -> bool:
     return True
 
 
-def _anonymous(directory: Directory) -> Client:
-    place = quote(str(directory.socket), safe="")
-    return AsyncMongoClient(f"mongodb://{place}/?directConnection=true", serverSelectionTimeoutMS=2000)
+def _nobodys(directory: Directory) -> str:
+    """The address for a client without a user."""
+    return f"mongodb://{quote(str(directory.socket), safe='')}/?directConnection=true"
+
+
+@asynccontextmanager
+async def _connected(uri: str) -> AsyncIterator[Client]:
+    """A client that is closed to the end, also when whoever waits for that is told to stop."""
+    client = Client(uri, serverSelectionTimeoutMS=2000)
+    try:
+        yield client
+    finally:
+        closing = asyncio.ensure_future(client.close())
+        try:
+            await asyncio.shield(closing)
+        finally:
+            await closing
 
 
 async def _became_primary(client: Client) -> bool:
@@ -84,7 +100,7 @@ async def _create_user(client: Client, directory: Directory) -> None:
 
 
 async def _user_enters(directory: Directory) -> bool:
-    async with AsyncMongoClient[dict[str, Any]](directory.uri(), serverSelectionTimeoutMS=2000) as client:
+    async with _connected(directory.uri()) as client:
         try:
             await client.admin.command("ping")
         except OperationFailure as error:
