@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
+import uvloop
 from pymongo.errors import PyMongoError
 
 from config import FIELDS, SettingError, Settings, read_settings
@@ -116,7 +116,7 @@ def main() -> None:
     try:
         settings = read_settings(os.environ, {name: getattr(arguments, name, None) for name in FIELDS})
         configure(settings.log_level)
-        sys.exit(asyncio.run(work(arguments, settings)))
+        sys.exit(uvloop.run(work(arguments, settings)))
     except SettingError as error:
         sys.exit(failed(str(error), 2))
     except KeyboardInterrupt:

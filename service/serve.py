@@ -19,6 +19,7 @@ from config import SettingError, Settings
 from config.settings import PREFIX
 from service.app import create_app
 from service.demo import fill
+from service.door import Door
 from service.embedded import embedded_mongod, running_uri
 from service.ending import Ending, Haste
 from service.guard import guarded
@@ -130,10 +131,12 @@ async def answer(settings: Settings, taken: socket.socket, ending: Ending, ready
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         gc.set_threshold(*COLLECTING)
-        await accept(runner, taken)
+        assert runner.server
+        door = Door(taken, runner.server)
+        door.open()
         ready()
         await ending.wait(Haste.RETIRE)
-        await app[TRAFFIC].end(runner, taken, ending)
+        await app[TRAFFIC].end(runner.server, door, ending)
 
 
 async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Application:
@@ -142,13 +145,6 @@ async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Applicatio
     store = await stack.enter_async_context(open_store(uri, settings.database, site, patient=True))
     await stack.enter_async_context(sweeping(store))
     return create_app(settings, store)
-
-
-async def accept(runner: web.AppRunner, taken: socket.socket) -> None:
-    # To the event loop a backlog is also how many connections it takes at a time, and one that takes all that
-    # wait leaves none to the other workers.
-    await web.SockSite(runner, taken, backlog=1).start()
-    taken.listen(BACKLOG)
 
 
 async def several_processes(settings: Settings, taken: socket.socket, ending: Ending) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from aiohttp.typedefs import Handler
 from config import Settings
 from schemas.errors import Unavailable
 from schemas.language import Text
+from service.door import Door
 from service.ending import Ending, Haste
 
 GRACE = 20.0
@@ -92,28 +92,24 @@ class Traffic:
             if not passage.is_late:
                 yield passage
 
-    async def end(self, runner: web.AppRunner, taken: socket.socket, ending: Ending) -> None:
+    async def end(self, server: web.Server, door: Door, ending: Ending) -> None:
         """Takes no new connection, and returns when the last one has ended or must be given up.
 
         aiohttp's own shutdown reads no more from any connection: a body that is still arriving never ends,
         and an answer does not tell its client that the connection closes.
         """
         self._is_ending = True
-        asyncio.get_running_loop().remove_reader(taken)
-        await asyncio.sleep(0)  # what was taken last becomes a connection before its server is closed
-        for site in runner.sites:
-            await site.stop()
+        await door.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
-                await self._come_to_rest(runner, ending)
+                await self._come_to_rest(server, ending)
 
-    async def _come_to_rest(self, runner: web.AppRunner, ending: Ending) -> None:
-        assert runner.server
-        while runner.server.connections and not ending.is_asked(Haste.NOW):
+    async def _come_to_rest(self, server: web.Server, ending: Ending) -> None:
+        while server.connections and not ending.is_asked(Haste.NOW):
             await asyncio.sleep(PAUSE)
             if ending.is_asked(Haste.STOP):
                 busy = {passage.connection for passage in self._under_way}
-                for connection in set(runner.server.connections) - busy:
+                for connection in set(server.connections) - busy:
                     connection.force_close()
 
 

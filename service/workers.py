@@ -9,6 +9,7 @@ import sys
 from mmap import mmap
 from typing import Any
 
+import uvloop
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers import base
@@ -43,7 +44,7 @@ class Worker(base.Worker):  # type: ignore[misc]
 
     def run(self) -> None:
         self.booted = False  # gunicorn says so too early: until it answers, an end is a failure to start
-        asyncio.run(self._serve(self.wsgi))
+        uvloop.run(self._serve(self.wsgi))
 
     async def _serve(self, settings: Settings) -> None:
         configure(settings.log_level)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import uvloop
 from aiohttp.test_utils import TestClient
 
 from config import Settings
@@ -17,6 +18,11 @@ from service.app import create_app
 from service.embedded import embedded_mongod
 from service.site import site_of
 from service.store import Store, open_store
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Tests run on the event loop that serves."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(scope="session")

@@ -157,10 +157,9 @@ async def test_items(api: Api, links: dict[str, int], commands: Counter) -> None
 async def test_requests_at_the_same_time_share_their_commands(api: Api, commands: Counter) -> None:
     events = [await api.event(f"Event {number}") for number in range(20)]
     paths = [f"/events/{event['id']}" for event in events] + ["/events"] * 20
-    for path in paths:
-        await api.get(path)
-    commands.take()
-    await asyncio.gather(*(api.get(path) for path in paths))
+    for _ in range(2):  # connections are open when requests come at the same time
+        commands.take()
+        await asyncio.gather(*(api.get(path) for path in paths))
     assert len(sent := commands.take()) <= len(paths) / 4, sent
 
 

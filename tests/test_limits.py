@@ -14,6 +14,7 @@ from aiohttp.test_utils import make_mocked_request
 from config import SettingError, Settings, read_settings
 from handlers import parameters
 from service import serve
+from service.door import Door
 from service.limits import MOST_CLIENTS, WRONG_PASSWORDS, Minutes, client_of
 from tests.conftest import MakeApi
 
@@ -110,7 +111,7 @@ async def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: py
     runner = web.AppRunner(app)
     await runner.setup()
     with serve.listening(replace(Settings(), port=0)) as taken:
-        await web.SockSite(runner, taken).start()
+        Door(taken, runner.server).open()
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(taken.getsockname())
