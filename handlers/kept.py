@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from handlers.memory import Memory
+from handlers.memory import Drawer, Memory
 from handlers.ports import Store
 from handlers.replies import Answer
 from schemas.dates import Moment, is_fixed
@@ -16,8 +16,6 @@ from schemas.site import Site
 
 MOVING = ("strict_dates", "only_with_upcoming")
 """Parameters that make every second count."""
-LARGEST = 16 * 1024 * 1024
-"""Bytes that a process keeps."""
 Key = tuple[Hashable, ...]
 
 
@@ -38,9 +36,9 @@ class Kept:
     """Answers by what was asked. Each request asks for the generation first, so that none is answered with
     what was true only before it came."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, memory: Memory) -> None:
         self._store = store
-        self._memory = Memory[Entry](LARGEST)
+        self._memory = Drawer[Entry](memory, "kept")
         self._making: dict[Key, asyncio.Task[Answer]] = {}
 
     async def answer(self, key: Key, make: Callable[[], Awaitable[tuple[Answer, datetime]]]) -> Answer:

@@ -1,36 +1,54 @@
-"""Bytes that a process keeps, up to so many; what was not used for longest goes first."""
+"""What a process keeps of its answers: so many bytes in all; what was not used for longest goes first."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+LARGEST = 152 * 1024 * 1024
+"""Bytes that a process keeps."""
+ROOM = 1000
+"""Bytes that each value takes beside those that it has: a key, a head, tags."""
 Value = TypeVar("Value")
 
 
-class Memory(Generic[Value]):
-    """Values by key, each with the number of bytes that it counts for."""
+class Memory:
+    """Values by key, each with the number of bytes that it has."""
 
-    def __init__(self, largest: int) -> None:
+    def __init__(self, largest: int = LARGEST) -> None:
         self._largest = largest
-        self._kept: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self.size = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def take(self, key: Hashable) -> Value | None:
+    def take(self, key: Hashable) -> Any:
         if (found := self._kept.get(key)) is None:
             return None
         self._kept.move_to_end(key)
         return found[0]
 
-    def keep(self, key: Hashable, value: Value, size: int) -> None:
+    def keep(self, key: Hashable, value: Any, size: int) -> None:
         if before := self._kept.pop(key, None):
             self.size -= before[1]
-        self._kept[key] = (value, size)
-        self.size += size
+        self._kept[key] = (value, size + ROOM)
+        self.size += size + ROOM
         while self.size > self._largest:
             _, (_, oldest) = self._kept.popitem(last=False)
             self.size -= oldest
+
+
+class Drawer(Generic[Value]):
+    """A part of a memory. All share its room: most of it has what is asked for most."""
+
+    def __init__(self, memory: Memory, label: str) -> None:
+        self._memory, self._label = memory, label
+
+    def take(self, key: Hashable) -> Value | None:
+        found: Value | None = self._memory.take((self._label, key))
+        return found
+
+    def keep(self, key: Hashable, value: Value, size: int) -> None:
+        self._memory.keep((self._label, key), value, size)

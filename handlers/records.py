@@ -11,6 +11,7 @@ from aiohttp.typedefs import Handler
 
 from handlers.answers import item_answer, list_answer, wanted_versions
 from handlers.kept import Kept, holds_until
+from handlers.memory import Memory
 from handlers.parameters import body_values, query_pairs, query_values
 from handlers.ports import Ref, Store
 from handlers.replies import Answer, not_modified
@@ -33,15 +34,15 @@ class PasswordInput(Input):
 
 
 class Memories(NamedTuple):
-    """What a process keeps of its answers, for all kinds together."""
+    """What is kept of answers, for all kinds together."""
 
     shelf: Shelf
     kept: Kept
     singles: Singles
 
 
-def memories(store: Store) -> Memories:
-    return Memories(Shelf(store), Kept(store), Singles(store.site))
+def memories(store: Store, memory: Memory) -> Memories:
+    return Memories(Shelf(store, memory), Kept(store, memory), Singles(store.site, memory))
 
 
 class RecordHandlers:

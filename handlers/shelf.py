@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from handlers.answers import to_json
-from handlers.memory import Memory
+from handlers.memory import Drawer, Memory
 from handlers.ports import Glance, Store
 from schemas.event import EVENT
 from schemas.event_view import blanked, is_locked
 from schemas.kind import Document, Kind, View
 
-LARGEST = 16 * 1024 * 1024
-"""Bytes that a process keeps."""
 Key = tuple[object, ...]
 
 
@@ -25,15 +23,15 @@ class State(NamedTuple):
 
 
 class Shelf:
-    """A bounded store of bytes. Nothing is shown from here unless it is what was just found."""
+    """Bytes by record and caller. Nothing is shown from here unless it is what was just found."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, memory: Memory) -> None:
         self._store = store
-        self._memory = Memory[tuple[State, bytes]](LARGEST)
+        self._memory = Drawer[tuple[State, bytes]](memory, "shelf")
 
     async def listed(self, kind: Kind, glances: Sequence[Glance], view: View) -> list[bytes]:
         """The records of a page as lists show them, in its order."""
-        keys = {glance["_id"]: (kind.name, glance["_id"], view.caller.sight, "list") for glance in glances}
+        keys = {glance["_id"]: (kind.name, glance["_id"], view.caller.sight) for glance in glances}
         found = {glance["_id"]: self._take(keys[glance["_id"]], kind, glance) for glance in glances}
         missing = [id for id, body in found.items() if body is None]
         for record in await self._store.fetch(kind, missing) if missing else ():

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from handlers.answers import JSON, entity_tag, to_json
-from handlers.memory import Memory
+from handlers.memory import Drawer, Memory
 from handlers.ports import Glance, Ref
 from handlers.replies import Answer
 from handlers.shelf import State, state_of
@@ -14,8 +14,6 @@ from schemas.event_view import is_locked
 from schemas.kind import Document, Kind, View
 from schemas.site import Site
 
-LARGEST = 112 * 1024 * 1024
-"""Bytes that a process keeps."""
 FORM = 1
 """Counts changes of how records are shown: clients must not keep what an older service has sent."""
 Key = tuple[Hashable, ...]
@@ -40,8 +38,8 @@ class Single(NamedTuple):
 class Singles:
     """Answers by kind, id or slug, and who asks."""
 
-    def __init__(self, site: Site) -> None:
-        self._memory = Memory[Single](LARGEST)
+    def __init__(self, site: Site, memory: Memory) -> None:
+        self._memory = Drawer[Single](memory, "singles")
         self._site = repr((FORM, site.api, site.zone.name, site.currency))
 
     def take(self, kind: Kind, ref: Ref, view: View) -> Single | None:

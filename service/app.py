@@ -10,6 +10,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from handlers import document, health, index, pages
+from handlers.memory import Memory
 from handlers.operations import Operation, operations
 from handlers.records import memories
 from schemas import KINDS
@@ -28,11 +29,11 @@ SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retr
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
     traffic = Traffic(settings)
-    finish = finishing(settings, traffic)
-    passed = [answer_problems(finish), traffic.let_pass, pack_answers(), *guards(settings, store)]
+    finish, memory = finishing(settings, traffic), Memory()
+    passed = [answer_problems(finish), traffic.let_pass, pack_answers(memory), *guards(settings, store)]
     app = web.Application(middlewares=passed, client_max_size=settings.max_body)
     app[TRAFFIC] = traffic
-    table = route_table(store.site, store)
+    table = route_table(store.site, store, memory)
     for prefix in (store.site.namespace, *settings.aliases):
         mount(app, prefix, table)
     app.add_routes(pages.routes(store.site))
@@ -49,8 +50,8 @@ def guards(settings: Settings, store: Store) -> list[Middleware]:
     return [*passed, identify(settings.access, store.tokens)]
 
 
-def route_table(site: Site, store: Store) -> list[Operation]:
-    kept = memories(store)
+def route_table(site: Site, store: Store, memory: Memory) -> list[Operation]:
+    kept = memories(store, memory)
     records = [operation for kind in KINDS for operation in operations(kind, store, kept)]
     table: list[Operation] = []
     table += [*index.operations(site, table), *document.operations(site, table), *records]

@@ -10,15 +10,13 @@ from functools import lru_cache
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from handlers.memory import Memory
+from handlers.memory import Drawer, Memory
 from handlers.replies import Answer, Reply
 
 SMALLEST = 1000
 """Bytes below which packing gains nothing."""
 LONG = 100_000
 """Bytes from which packing is left to a thread."""
-LARGEST = 8 * 1024 * 1024
-"""Bytes that a process keeps."""
 LEVEL = 4
 FORMATS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 ACCEPTED = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?", re.ASCII)
@@ -41,8 +39,8 @@ def pack(body: bytes, coding: str) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
-def pack_answers() -> Middleware:
-    packed = Memory[Answer](LARGEST)
+def pack_answers(memory: Memory) -> Middleware:
+    packed = Drawer[Answer](memory, "packed")
 
     async def packing(answer: Answer, coding: str) -> Answer:
         key = (coding, answer.status, answer.tag)

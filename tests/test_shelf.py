@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from handlers import shelf
-from handlers.memory import Memory
+from handlers.memory import ROOM, Drawer, Memory
 from handlers.shelf import Shelf
 from schemas import EVENT
 from schemas.caller import PUBLIC
 from schemas.kind import View
 from schemas.site import Site
+from service import app
 from tests.conftest import MakeApi
 
 
@@ -58,21 +58,40 @@ class Changing:
 
 
 async def test_a_record_that_was_hidden_meanwhile_is_left_out() -> None:
-    found = await Shelf(Changing()).listed(  # type: ignore[arg-type]
+    found = await Shelf(Changing(), Memory()).listed(  # type: ignore[arg-type]
         EVENT, [{"_id": 1, "version": 1}], View(Site(), PUBLIC)
     )
     assert found == []
 
 
-async def test_the_shelf_is_bounded(make_api: MakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf, "LARGEST", 20_000)
+async def test_a_page_is_whole_where_little_is_kept(
+    make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "Memory", lambda: Memory(20_000))
     api = await make_api()
     for number in range(12):
         await api.event(f"Event {number}", description="x" * 1000)
     for _ in range(2):
         _, page = await api.get("/events", per_page="12")
         assert [event["title"] for event in page["events"]] == [f"Event {number}" for number in range(12)]
-    kept = Memory[bytes](20_000)
+
+
+def test_a_memory_is_bounded() -> None:
+    memory = Memory(20_000)
     for number in range(100):
-        kept.keep(number % 50, b"x" * 1000, 1000)
-    assert (len(kept), kept.size) == (20, 20_000)
+        memory.keep(number % 50, b"x" * 1000, 1000)
+    assert (len(memory), memory.size) == (10, 20_000)
+    assert memory.take(40) == b"x" * 1000
+    assert memory.take(39) is None
+
+
+def test_drawers_share_a_memory_and_not_their_keys() -> None:
+    memory = Memory(5 * ROOM)
+    often, seldom = Drawer[str](memory, "often"), Drawer[str](memory, "seldom")
+    often.keep("a", "asked for often", 0)
+    for number in range(10):
+        seldom.keep("a", "asked for seldom", 0)
+        seldom.keep(number, "asked for once", 0)
+        assert often.take("a") == "asked for often"
+    assert seldom.take("a") == "asked for seldom"
+    assert seldom.take(5) is None
