@@ -14,6 +14,7 @@ from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
 from service.store import Store, totals
 from service.store.lists import asking
+from service.store.marks import MOST, Marks
 from service.store.matching import Unknown, fields_of, matches
 from service.store.news import FACTS
 from tests.conftest import Api
@@ -173,11 +174,17 @@ async def test_many_ask_while_many_write(pair: tuple[Api, Api]) -> None:
         assert await wrong_totals(api, links) == []
 
 
-async def test_deep_pages_are_the_same_however_they_are_reached(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("service.store.lists.FAR", 6)
-    monkeypatch.setattr("service.store.lists.STRETCH", 5)
+@pytest.fixture(params=[4, 500])
+def shallow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists that are deep after a few records, with few or many marks."""
+    monkeypatch.setattr("service.store.depths.FAR", 6)
+    monkeypatch.setattr("service.store.depths.STRETCH", 5)
+    monkeypatch.setattr("service.store.depths.NEAR", 2)
+    monkeypatch.setattr("service.store.marks.MOST", request.param)
+
+
+@pytest.mark.usefixtures("shallow")
+async def test_deep_pages_are_the_same_however_they_are_reached(api: Api) -> None:
     chance = random.Random(5)
 
     async def make(number: int) -> int:
@@ -198,6 +205,37 @@ async def test_deep_pages_are_the_same_however_they_are_reached(
                 await api.delete(f"/events/{made.pop(chance.randrange(len(made)))}")
                 moved = {"start_date": "2027-06-15", "end_date": "2027-06-15"}
                 await api.patch(f"/events/{chance.choice(made)}", moved)
+
+
+@pytest.mark.usefixtures("shallow")
+async def test_marks_that_are_set_while_others_write_lead_to_the_right_pages(pair: tuple[Api, Api]) -> None:
+    reader, writer = pair
+    chance = random.Random(6)
+
+    async def write(count: int) -> None:
+        for number in range(count):
+            day = f"2027-06-{chance.randint(1, 28):02}"
+            await writer.event(f"Event {number}", start_date=day, end_date=day)
+
+    async def read(**query: str) -> None:
+        for _ in range(30):
+            assert await reader.ids("events", per_page="5", page=str(chance.randint(2, 10)), **query)
+
+    await write(50)
+    await asyncio.gather(write(15), write(15), read(), read(), read(starts_after="2027-01-01"))
+    whole = await reader.ids("events", per_page="80")
+    for page in range(16, 0, -1):
+        found = await reader.ids("events", per_page="5", page=str(page))
+        assert found == whole[page * 5 - 5 : page * 5], page
+
+
+def test_marks_stay_few_and_lie_everywhere() -> None:
+    marks, longest = Marks("start_utc", 1), 100 * MOST
+    for rank in range(0, longest, 20):
+        marks.learn(rank, [rank, rank + 1])
+        assert marks.before(rank + 1).rank == rank + 1, "the last one is kept"
+    assert max(rank - marks.before(rank).rank for rank in range(longest)) < 300
+    assert len({marks.before(rank) for rank in range(longest)}) <= MOST + 1
 
 
 async def test_conditions_mean_to_us_what_they_mean_to_the_database(api: Api) -> None:

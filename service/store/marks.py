@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_right, insort
 from typing import Any, NamedTuple
 
+from service.store.asked import Condition
 from service.store.matching import Facts
 
-MOST = 2000
+MOST = 500
+"""Marks of one order."""
 
 
 class Mark(NamedTuple):
@@ -27,13 +30,15 @@ class Marks:
         self._field = field
         self._sign = sign
         self._marks: list[Mark] = []
+        self.turn = asyncio.Lock()
+        """Of whoever sets marks on a long way: who waits for it finds them set."""
 
     def before(self, rank: int) -> Mark:
         """The last mark at or before a rank."""
         at = bisect_right(self._marks, rank, key=lambda mark: mark.rank)
         return self._marks[at - 1] if at else START
 
-    def condition(self, mark: Mark) -> list[dict[str, Any]]:
+    def condition(self, mark: Mark) -> list[Condition]:
         """What a record meets that does not come before a mark."""
         bound = {"$gte" if self._sign > 0 else "$lte": mark.value}
         return [] if mark is START else [{self._field: bound}]
@@ -43,8 +48,15 @@ class Marks:
         for at in range(1, len(values)):
             if values[at] != values[at - 1]:
                 insort(self._marks, Mark(first + at, values[at]), key=lambda mark: mark.rank)
-                del self._marks[MOST:]
+                if len(self._marks) > MOST:
+                    self._lose_one()
                 return
+
+    def _lose_one(self) -> None:
+        """Takes away the mark that is missed least: its neighbours are closer than those of any other."""
+        marks = self._marks
+        spans = [after.rank - before.rank for before, after in zip(marks, marks[2:], strict=False)]
+        del marks[1 + spans.index(min(spans))]
 
     def shift(self, facts: Facts | None, step: int) -> None:
         """A record, if there is one, came or went: every mark behind it moves."""

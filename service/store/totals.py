@@ -20,7 +20,7 @@ from service.store.news import Change, News
 
 GONE = -1
 TRIES = 3
-KEPT = 500
+KEPT = 1000
 """Lists whose totals a process carries along."""
 PATIENCE = 60
 """Seconds that a count may take: the first one of a long list reads its index from disk."""
