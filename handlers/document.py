@@ -78,7 +78,7 @@ class AnyShape(Schema):
 
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
-    async def doc(request: web.Request) -> web.Response:
+    async def doc(request: web.Request) -> web.StreamResponse:
         return localised(language_of(request)).to(request)
 
     @cache
@@ -113,7 +113,7 @@ def document(site: Site, table: Sequence[Operation]) -> Document:
 
 
 def noted(operation: Operation, site: Site) -> Any:
-    async def view(request: web.Request) -> web.Response:
+    async def view(request: web.Request) -> web.StreamResponse:
         raise NotImplementedError
 
     kind = operation.kind

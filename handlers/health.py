@@ -9,10 +9,10 @@ from handlers.ports import Store
 
 
 def routes(store: Store) -> list[web.RouteDef]:
-    async def live(request: web.Request) -> web.Response:
+    async def live(request: web.Request) -> web.StreamResponse:
         return json_answer({"status": "live"})
 
-    async def ready(request: web.Request) -> web.Response:
+    async def ready(request: web.Request) -> web.StreamResponse:
         is_ready = await store.is_alive()
         return json_answer({"status": "ready" if is_ready else "waiting"}, 200 if is_ready else 503)
 

@@ -38,7 +38,7 @@ class IndexInput(Input):
 
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
-    async def index(request: web.Request) -> web.Response:
+    async def index(request: web.Request) -> web.StreamResponse:
         return localised(language_of(request)).to(request)
 
     @cache

@@ -65,16 +65,16 @@ def asset(name: str) -> bytes:
 
 
 def routes(site: Site) -> list[web.RouteDef]:
-    async def root(request: web.Request) -> web.Response:
+    async def root(request: web.Request) -> web.StreamResponse:
         return moved("/docs")
 
-    async def docs(request: web.Request) -> web.Response:
+    async def docs(request: web.Request) -> web.StreamResponse:
         return told(PAGE, "text/html", {"Content-Security-Policy": POLICY})
 
-    async def start(request: web.Request) -> web.Response:
+    async def start(request: web.Request) -> web.StreamResponse:
         return told(START % site.namespace.lstrip("/"), "text/javascript")
 
-    async def static(request: web.Request) -> web.Response:
+    async def static(request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
         if name not in ASSETS:
             raise NoRoute
@@ -82,7 +82,7 @@ def routes(site: Site) -> list[web.RouteDef]:
         return Reply(Answer(asset(name), headers))
 
     def page(kind: Kind) -> web.RouteDef:
-        async def record(request: web.Request) -> web.Response:
+        async def record(request: web.Request) -> web.StreamResponse:
             slug = request.match_info["slug"]
             query = f"by-slug/{slug}" if kind.is_post else f"?hide_empty=0&slug={slug}"
             return moved(f"{site.namespace}/{kind.plural}/{query}")

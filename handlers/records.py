@@ -53,7 +53,7 @@ class RecordHandlers:
         self.store = store
         self.shelf, self.kept, self.singles = memories
 
-    async def index(self, request: web.Request) -> web.Response:
+    async def index(self, request: web.Request) -> web.StreamResponse:
         view = View(self.store.site, request[CALLER])
 
         async def make() -> tuple[Answer, datetime]:
@@ -67,13 +67,13 @@ class RecordHandlers:
         asked = (self.kind.name, request.rel_url.raw_query_string, view.caller.sight)
         return (await self.kept.answer(asked, make)).to(request)
 
-    async def create(self, request: web.Request) -> web.Response:
+    async def create(self, request: web.Request) -> web.StreamResponse:
         caller = writer(request, self.kind)
         data = load(self.kind.schema, await body_values(request), self.store.site)
         record = await self.store.create(self.kind, data, caller)
         return self._written(record, caller, 201)
 
-    async def read(self, request: web.Request) -> web.Response:
+    async def read(self, request: web.Request) -> web.StreamResponse:
         view = View(self.store.site, request[CALLER])
         kind, ref = self.kind, addressed(request, self.kind)
         kept = self.singles.take(kind, ref, view)
@@ -98,7 +98,7 @@ class RecordHandlers:
     def updating(self, schema: type[Input]) -> Handler:
         """The update of a route: by id and by slug they take different fields."""
 
-        async def update(request: web.Request) -> web.Response:
+        async def update(request: web.Request) -> web.StreamResponse:
             caller = writer(request, self.kind)
             data = load(schema, await body_values(request), self.store.site, partial=True)
             ref = addressed(request, self.kind)
@@ -108,7 +108,7 @@ class RecordHandlers:
 
         return update
 
-    async def delete(self, request: web.Request) -> web.Response:
+    async def delete(self, request: web.Request) -> web.StreamResponse:
         caller = writer(request, self.kind)
         body = await body_values(request) if self.kind.name == "event" else {}
         password = sent_password(request, query_values(request, PasswordInput), body)
@@ -116,7 +116,7 @@ class RecordHandlers:
         record = await self.store.delete(self.kind, ref, caller, password, wanted_versions(request))
         return self._written(record, caller)
 
-    def _written(self, record: Document, caller: Caller, status: int = 200) -> web.Response:
+    def _written(self, record: Document, caller: Caller, status: int = 200) -> web.StreamResponse:
         """A record as it is after a write; what it shows is less than what is shown when it is read."""
         view = View(self.store.site, caller)
         tag = self.singles.tag(self.kind, record, view, "written")

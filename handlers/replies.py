@@ -49,7 +49,7 @@ class Answer:
         return not_modified(request, self.tag) or Reply(self)
 
 
-class Reply(web.Response):
+class Reply(web.StreamResponse):
     """An answer on its way to one client. Its headers are sent beside those of the answer."""
 
     def __init__(self, answer: Answer) -> None:

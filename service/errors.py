@@ -59,7 +59,7 @@ READING = {
 CRASHED = Text("Something went wrong here; the log has it under the request id {id}.")
 
 
-def problem_answer(problem: Problem, language: str) -> web.Response:
+def problem_answer(problem: Problem, language: str) -> web.StreamResponse:
     status, code = TABLE[type(problem)]
     data: dict[str, Any] = {"status": status, **problem.data}
     if isinstance(params := data.get("params"), dict):
@@ -67,7 +67,7 @@ def problem_answer(problem: Problem, language: str) -> web.Response:
     return error_answer(status, code.format(kind=problem.kind), translate(problem.text, language), data)
 
 
-def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> web.Response:
+def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> web.StreamResponse:
     return json_answer({"code": code, "message": message, "data": data}, status, HEADERS.get(status))
 
 
@@ -91,7 +91,7 @@ def answer_problems(finish: Callable[[web.Request, web.StreamResponse], None]) -
     return middleware
 
 
-def answer_to(error: Exception, request: web.Request, id: str) -> web.Response:
+def answer_to(error: Exception, request: web.Request, id: str) -> web.StreamResponse:
     language = language_of(request)
     if isinstance(error, web.HTTPMethodNotAllowed):
         return _other_method(request, error, language)
@@ -114,7 +114,9 @@ def problem_of(error: Exception) -> Problem | None:
     return next((told() for kind, told in TOLD.items() if isinstance(error, kind)), None)
 
 
-def _other_method(request: web.Request, refused: web.HTTPMethodNotAllowed, language: str) -> web.Response:
+def _other_method(
+    request: web.Request, refused: web.HTTPMethodNotAllowed, language: str
+) -> web.StreamResponse:
     """OPTIONS tells which methods there are; any other wrong method is refused with the same list."""
     allowed = ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))
     if request.method == "OPTIONS":
