@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -89,11 +88,7 @@ class RecordHandlers:
             if kept and kept.shows(kind, glance):
                 return self.singles.keep(kind, ref, glance, view, generation, kept.answer).to(request)
         record = await self.store.read(kind, ref, view.caller, password)
-        answer = self.singles.render(kind, ref, record, view, generation)
-        # All that were found together are rendered before the first of them is sent: the same work again and
-        # again, which the processor does twice as fast as by turns with other work.
-        await asyncio.sleep(0)
-        return answer.to(request)
+        return self.singles.render(kind, ref, record, view, generation).to(request)
 
     def updating(self, schema: type[Input]) -> Handler:
         """The update of a route: by id and by slug they take different fields."""

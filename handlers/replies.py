@@ -3,6 +3,7 @@ makes the head of each response anew, which takes longer than to find an answer 
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Mapping
@@ -73,6 +74,9 @@ class Reply(web.StreamResponse):
             b"\r\n",
             b"" if request.method == "HEAD" else self.answer.body,
         )
+        # Answers that are ready at the same moment are sent one right after the other: the same work over and
+        # over is quicker than by turns with other work, since the processor has at hand what it needs.
+        await asyncio.sleep(0)
         await request.writer.write_eof(b"".join(parts))
 
     def _connection(self, request: web.BaseRequest) -> bytes:

@@ -108,9 +108,13 @@ class Traffic:
         while server.connections and not ending.is_asked(Haste.NOW):
             await asyncio.sleep(PAUSE)
             if ending.is_asked(Haste.STOP):
-                busy = {passage.connection for passage in self._under_way}
-                for connection in set(server.connections) - busy:
+                quiet = set(server.connections) - self._busy()
+                await asyncio.sleep(0)  # an answer that is ready is sent in the next round of the event loop
+                for connection in quiet - self._busy():
                     connection.force_close()
+
+    def _busy(self) -> set[object]:
+        return {passage.connection for passage in self._under_way}
 
 
 TRAFFIC = web.AppKey("traffic", Traffic)

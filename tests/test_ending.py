@@ -70,6 +70,19 @@ async def test_a_request_under_way_is_finished(served: Served, wire: Wire, haste
     await served.ends()
 
 
+async def test_an_answer_that_is_ready_is_sent(
+    served: Served, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "PAUSE", 0)
+    served.ending.ask(Haste.RETIRE)
+    while not await is_refused(served.port):
+        await asyncio.sleep(0.01)
+    # The stop comes after the handler has answered, and before anything is sent.
+    monkeypatch.setattr(traffic.Traffic, "say_goodbye", lambda *_: served.ending.ask(Haste.STOP))
+    assert (await wire.get(LIVE)).status == 200
+    await served.ends()
+
+
 async def test_a_request_under_way_can_be_given_up(served: Served, wire: Wire) -> None:
     body = await wire.begin(TAGS, TAG)
     await wire.send(body[:5])
