@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
-LARGEST = 152 * 1024 * 1024
+LARGEST = 136 * 1024 * 1024
 """Bytes that a process keeps."""
 ROOM = 1000
 """Bytes that each value takes beside those that it has: a key, a head, tags."""
