@@ -33,11 +33,8 @@ class Door:
     def _let_in(self) -> None:
         try:
             connection, _ = self._taken.accept()
-        except (
-            BlockingIOError,
-            ConnectionAbortedError,
-        ):  # another process was faster, or the client has left
-            return
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # another process was faster, or the client has left
         except OSError as error:
             if error.errno not in FULL:
                 raise

@@ -47,10 +47,15 @@ class Marks:
         """Sets a mark where the value changes within a stretch that begins at a known rank."""
         for at in range(1, len(values)):
             if values[at] != values[at - 1]:
-                insort(self._marks, Mark(first + at, values[at]), key=lambda mark: mark.rank)
-                if len(self._marks) > MOST:
-                    self._lose_one()
+                self._set(Mark(first + at, values[at]))
                 return
+
+    def _set(self, mark: Mark) -> None:
+        if self.before(mark.rank) == mark:
+            return
+        insort(self._marks, mark, key=lambda mark: mark.rank)
+        if len(self._marks) > MOST:
+            self._lose_one()
 
     def _lose_one(self) -> None:
         """Takes away the mark that is missed least: its neighbours are closer than those of any other."""
