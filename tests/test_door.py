@@ -33,6 +33,11 @@ class Way:
             await self.door.close()
         await self.server.shutdown()
 
+    async def finds_no_room(self, caplog: pytest.LogCaptureFixture) -> None:
+        self.door.open()
+        while not caplog.records:
+            await asyncio.sleep(0)
+
     async def has_connections(self) -> bool:
         return bool(self.server.connections)
 
@@ -114,9 +119,7 @@ async def test_a_full_system_is_asked_again(
     way, _ = ways
     with waiting(taken, 1):
         with no_room():
-            way.door.open()
-            while not caplog.records:
-                await asyncio.sleep(0)
+            await way.finds_no_room(caplog)
         await until(way.has_connections)
     assert "no room for another connection" in caplog.text
 
@@ -127,9 +130,7 @@ async def test_a_door_that_found_no_room_can_be_closed(
     way, _ = ways
     with waiting(taken, 1):
         with no_room():
-            way.door.open()
-            while not caplog.records:
-                await asyncio.sleep(0)
+            await way.finds_no_room(caplog)
             await way.door.close()
         await asyncio.sleep(5 * door.PAUSE)
     assert len(caplog.records) == 1, "it does not try to open again"
