@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -12,12 +13,15 @@ Value = TypeVar("Value")
 
 class Batch(Generic[Key, Value]):
     """While a look is under way, all who ask wait for the next one: nobody is told what was read before
-    they asked. There may be several looks at once."""
+    they asked. There may be several looks at once, and a look may be for so many at most."""
 
     def __init__(
-        self, look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]], at_once: int = 1
+        self,
+        look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]],
+        at_once: int = 1,
+        most: int | None = None,
     ) -> None:
-        self._look, self._at_once = look, at_once
+        self._look, self._at_once, self._most = look, at_once, most
         self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
         self._looking: set[asyncio.Task[None] | None] = set()
 
@@ -31,7 +35,7 @@ class Batch(Generic[Key, Value]):
 
     async def _look_while_asked(self) -> None:
         while self._waiting:
-            asked, self._waiting = self._waiting, {}
+            asked = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._most))}
             try:
                 found = await self._look(list(asked))
             except asyncio.CancelledError:

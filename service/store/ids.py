@@ -11,7 +11,9 @@ from pymongo.errors import DuplicateKeyError
 from schemas import KINDS
 from service.store.client import Database
 
-BLOCK = 100
+SMALLEST, LARGEST = 16, 1024
+"""Ids in a block. What a process has left when it ends is never given, so the first are small; each next one
+is twice as large, since all who create something wait for it."""
 
 
 class Ids:
@@ -20,6 +22,7 @@ class Ids:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._free: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._sizes: defaultdict[str, int] = defaultdict(lambda: SMALLEST)
         self._lock = asyncio.Lock()
 
     async def next(self, space: str) -> int:
@@ -29,7 +32,8 @@ class Ids:
         free = self._free[space]
         async with self._lock:
             if len(free) < number:
-                free.extend(await self._block(space, max(number, BLOCK)))
+                free.extend(await self._block(space, max(number, self._sizes[space])))
+                self._sizes[space] = min(2 * self._sizes[space], LARGEST)
             return [free.popleft() for _ in range(number)]
 
     async def _block(self, space: str, size: int) -> range:

@@ -21,6 +21,8 @@ from service.store.usage import changed_uses
 log = logging.getLogger("kalends.store")
 AT_ONCE = 2
 """Batches on the way: the next is being sent while the last is being stored."""
+MOST = 24
+"""Events in a batch: one of all that wait would leave this process idle first, and MongoDB after it."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class NewEvents:
 
     def __init__(self, inserts: Inserts, copies: Copies, counts: Counts) -> None:
         self._inserts, self._copies, self._counts = inserts, copies, counts
-        self._batch = Batch[Insertion, Fate](self._store, at_once=AT_ONCE)
+        self._batch = Batch[Insertion, Fate](self._store, AT_ONCE, MOST)
 
     async def one(self, event: Document) -> bool:
         """Stores an event; DuplicateKeyError if its slug is taken. True: what it links to has changed."""

@@ -18,7 +18,7 @@ MOST = 2000
 """A text that more words than this contain is so common that reading in order finds it soonest."""
 CACHED = 50_000
 FEW = 10
-"""Unknown words that are stored without asking for them first."""
+"""Unknown words of one record that are stored without asking for them first."""
 LONG = 10_000
 """Characters from which folding a text is left to a thread."""
 
@@ -79,7 +79,7 @@ class Words:
         """The numbers of words that this process does not know, for all who wait for some."""
         words = set().union(*asked)
         found = {word: self._known[word] for word in words if word in self._known}
-        if len(words) - len(found) > FEW:
+        if any(len(each) > FEW for each in asked):
             # A cold start meets stored words; later an unknown one is most often new, and storing it tells.
             found |= await self._stored([word for word in words if word not in found])
         found |= await self._added([word for word in words if word not in found])

@@ -1,0 +1,51 @@
+"""Questions that are asked together: how many looks answer them, and which of them each one is for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from service.store.batches import Batch
+
+
+class Looks:
+    """Answers numbers with their squares, and remembers what each look was for."""
+
+    def __init__(self) -> None:
+        self.made: list[list[int]] = []
+        self.together = 0
+        self._now = 0
+
+    async def __call__(self, asked: Sequence[int]) -> dict[int, int]:
+        self.made.append(list(asked))
+        self._now += 1
+        self.together = max(self.together, self._now)
+        await asyncio.sleep(0.01)
+        self._now -= 1
+        return {number: number**2 for number in asked}
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.parametrize(
+    ("most", "made"),
+    [(None, [[0, 1, 2, 3, 4, 5, 6]]), (3, [[0, 1, 2], [3, 4, 5], [6]]), (7, [[0, 1, 2, 3, 4, 5, 6]])],
+)
+async def test_no_look_is_for_more_than_the_most(
+    at_once: int, most: int | None, made: list[list[int]]
+) -> None:
+    looks = Looks()
+    batch = Batch[int, int](looks, at_once, most)
+    assert await asyncio.gather(*map(batch.ask, range(7))) == [0, 1, 4, 9, 16, 25, 36]
+    assert looks.made == made
+    assert looks.together == min(at_once, len(made))
+
+
+async def test_who_asks_while_a_look_is_under_way_waits_for_the_next() -> None:
+    looks = Looks()
+    batch = Batch[int, int](looks)
+    first = batch.ask(1)
+    await asyncio.sleep(0)
+    assert await asyncio.gather(first, batch.ask(1), batch.ask(2)) == [1, 1, 4]
+    assert looks.made == [[1], [1, 2]]
