@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -88,7 +89,11 @@ class RecordHandlers:
             if kept and kept.shows(kind, glance):
                 return self.singles.keep(kind, ref, glance, view, generation, kept.answer).to(request)
         record = await self.store.read(kind, ref, view.caller, password)
-        return self.singles.render(kind, ref, record, view, generation).to(request)
+        answer = self.singles.render(kind, ref, record, view, generation)
+        # Records that were found together are all rendered before the first of them goes on, for the reason
+        # that Reply.write_eof has.
+        await asyncio.sleep(0)
+        return answer.to(request)
 
     def updating(self, schema: type[Input]) -> Handler:
         """The update of a route: by id and by slug they take different fields."""
