@@ -24,10 +24,9 @@ def to_json(data: Any) -> bytes:
     return bytes(memoryview(orjson.dumps(data)))
 
 
-def lasting_answer(data: Any) -> Answer:
+def lasting_answer(body: bytes, content_type: str = JSON, headers: Mapping[str, str] | None = None) -> Answer:
     """An answer that is the same as long as the service runs."""
-    body = to_json(data)
-    return Answer(body, {"Content-Type": JSON, "ETag": entity_tag(0, body)})
+    return Answer(body, {"Content-Type": content_type, "ETag": entity_tag(0, body), **(headers or {})})
 
 
 def json_answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_schema
 from marshmallow import INCLUDE, Schema, fields
 
-from handlers.answers import lasting_answer
+from handlers.answers import lasting_answer, to_json
 from handlers.operations import Operation
 from handlers.parameters import language_of
 from handlers.replies import Answer
@@ -83,7 +83,7 @@ def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
 
     @cache
     def localised(language: str) -> Answer:
-        return lasting_answer(in_language(document(site, table), language))
+        return lasting_answer(to_json(in_language(document(site, table), language)))
 
     return [Operation(("GET",), "/doc", doc, Text("Describe the interface"))]
 

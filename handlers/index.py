@@ -11,7 +11,7 @@ from aiohttp import web
 from marshmallow import fields, missing
 from marshmallow.fields import Field
 
-from handlers.answers import lasting_answer
+from handlers.answers import lasting_answer, to_json
 from handlers.operations import Operation
 from handlers.parameters import language_of
 from handlers.replies import Answer
@@ -43,7 +43,7 @@ def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
 
     @cache
     def localised(language: str) -> Answer:
-        return lasting_answer(described(site, table, language))
+        return lasting_answer(to_json(described(site, table, language)))
 
     return [Operation(("GET",), "/", index, Text("List the routes"), query=IndexInput)]
 

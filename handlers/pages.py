@@ -7,7 +7,9 @@ from functools import cache
 from importlib.resources import files
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
+from handlers.answers import lasting_answer
 from handlers.replies import Answer, Reply
 from schemas import KINDS
 from schemas.errors import NoRoute
@@ -51,35 +53,39 @@ START = """window.ui = SwaggerUIBundle({
 """
 
 
-def told(text: str, kind: str, headers: Mapping[str, str] | None = None) -> Reply:
-    return Reply(Answer(text.encode(), {"Content-Type": f"{kind}; charset=utf-8", **(headers or {})}))
+def text(text: str, content_type: str, headers: Mapping[str, str] | None = None) -> Answer:
+    return lasting_answer(text.encode(), f"{content_type}; charset=utf-8", headers)
+
+
+@cache
+def asset(name: str) -> Answer:
+    body = files("aiohttp_apispec").joinpath("static", name).read_bytes()
+    return lasting_answer(body, ASSETS[name], {"Cache-Control": "max-age=86400"})
 
 
 def moved(to: str) -> Reply:
     return Reply(Answer(b"", {"Location": to}, 302))
 
 
-@cache
-def asset(name: str) -> bytes:
-    return files("aiohttp_apispec").joinpath("static", name).read_bytes()
+def telling(answer: Answer) -> Handler:
+    async def tell(request: web.Request) -> web.StreamResponse:
+        return answer.to(request)
+
+    return tell
 
 
 def routes(site: Site) -> list[web.RouteDef]:
+    docs = text(PAGE, "text/html", {"Content-Security-Policy": POLICY})
+    start = text(START % site.namespace.lstrip("/"), "text/javascript")
+
     async def root(request: web.Request) -> web.StreamResponse:
         return moved("/docs")
-
-    async def docs(request: web.Request) -> web.StreamResponse:
-        return told(PAGE, "text/html", {"Content-Security-Policy": POLICY})
-
-    async def start(request: web.Request) -> web.StreamResponse:
-        return told(START % site.namespace.lstrip("/"), "text/javascript")
 
     async def static(request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
         if name not in ASSETS:
             raise NoRoute
-        headers = {"Content-Type": ASSETS[name], "Cache-Control": "max-age=86400"}
-        return Reply(Answer(asset(name), headers))
+        return asset(name).to(request)
 
     def page(kind: Kind) -> web.RouteDef:
         async def record(request: web.Request) -> web.StreamResponse:
@@ -91,8 +97,8 @@ def routes(site: Site) -> list[web.RouteDef]:
 
     return [
         web.get("/", root),
-        web.get("/docs", docs),
-        web.get("/docs/start.js", start),
+        web.get("/docs", telling(docs)),
+        web.get("/docs/start.js", telling(start)),
         web.get("/docs/{name}", static),
         *(page(kind) for kind in KINDS),
     ]

@@ -29,6 +29,12 @@ class Served:
     ending: Ending
     task: asyncio.Task[None]
 
+    async def closes(self) -> None:
+        """Until nobody else is let in."""
+        async with asyncio.timeout(DEADLINE):
+            while not await is_refused(self.port):
+                await asyncio.sleep(0.01)
+
     async def ends(self) -> None:
         async with asyncio.timeout(DEADLINE):
             await self.task
@@ -59,8 +65,7 @@ async def test_a_request_under_way_is_finished(served: Served, wire: Wire, haste
     body = await wire.begin(TAGS, TAG)
     await wire.send(body[:5])
     served.ending.ask(haste)
-    while not await is_refused(served.port):
-        await asyncio.sleep(0.01)
+    await served.closes()
     # Long enough for quiet connections to be looked at several times.
     await asyncio.sleep(5 * traffic.PAUSE)
     await wire.send(body[5:])
@@ -75,8 +80,7 @@ async def test_an_answer_that_is_ready_is_sent(
 ) -> None:
     monkeypatch.setattr(traffic, "PAUSE", 0)
     served.ending.ask(Haste.RETIRE)
-    while not await is_refused(served.port):
-        await asyncio.sleep(0.01)
+    await served.closes()
     # The stop comes after the handler has answered, and before anything is sent.
     monkeypatch.setattr(traffic.Traffic, "say_goodbye", lambda *_: served.ending.ask(Haste.STOP))
     assert (await wire.get(LIVE)).status == 200
@@ -107,8 +111,7 @@ async def test_a_quiet_connection_has_another_answer_when_others_take_over(
     assert not (await wire.get(LIVE)).is_last
     async with connected(served.port) as silent:
         served.ending.ask(Haste.RETIRE)
-        while not await is_refused(served.port):
-            await asyncio.sleep(0.01)
+        await served.closes()
         for one in (wire, silent):
             last = await one.get(LIVE)
             assert (last.status, last.is_last) == (200, True)

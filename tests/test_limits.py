@@ -111,7 +111,8 @@ async def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: py
     runner = web.AppRunner(app)
     await runner.setup()
     with serve.listening(replace(Settings(), port=0)) as taken:
-        Door(taken, runner.server).open()
+        door = Door(taken, runner.server)
+        door.open()
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(taken.getsockname())
@@ -121,6 +122,7 @@ async def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: py
                     await asyncio.sleep(0.05)
                 while runner.server.connections:
                     await asyncio.sleep(0.05)
+        await door.close()
         await runner.cleanup()
 
 

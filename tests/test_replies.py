@@ -55,6 +55,7 @@ async def test_no_header_is_sent_twice_and_none_is_forgotten(api: Api, wire: Wir
         (204, "OPTIONS", f"{root}/events", ["Origin: https://example.org"]),
         (302, "GET", "/", []),
         (304, "GET", f"{root}/events/{event['id']}", ["If-None-Match: *"]),
+        (304, "GET", "/docs/swagger-ui.css", ["If-None-Match: *"]),
         (400, "POST", f"{root}/events", ["Content-Type: application/json", "Content-Length: 0"]),
         (404, "GET", f"{root}/events/4711", []),
         (405, "PUT", f"{root}/events", ["Content-Length: 0"]),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+from schemas.kind import Document
+from service.store.client import Collection
 
 Condition = dict[str, Any]
 
@@ -17,6 +21,19 @@ class Asked(NamedTuple):
     @property
     def filter(self) -> Condition:
         return {"$and": self.conditions} if self.conditions else {}
+
+    async def rows(
+        self,
+        collection: Collection,
+        skip: int,
+        limit: int,
+        shown: Mapping[str, int],
+        further: Iterable[Condition] = (),
+    ) -> list[Document]:
+        """A stretch of the records, of those that meet further conditions too."""
+        wanted = self._replace(conditions=[*self.conditions, *further])
+        found = collection.find(wanted.filter, shown, sort=self.sort, hint=self.hint)
+        return await found.skip(skip).limit(limit).to_list(None)
 
 
 def ordered(field: str, direction: str | None) -> list[tuple[str, int]]:

@@ -31,7 +31,7 @@ class Depths:
         if self._marks.before(rank).rank < rank - FAR:
             async with self._marks.turn:
                 await self._approach(rank)
-        return await self._survey(rank, limit, {**shown, self._field: 1})
+        return await self._survey(rank, limit, shown)
 
     async def _approach(self, rank: int) -> None:
         while (last := self._marks.before(rank)).rank < rank - FAR:
@@ -42,10 +42,11 @@ class Depths:
     async def _survey(self, rank: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
         """Records from a rank on. If they are not near a mark, one is set among them."""
         seen, mark = self._tally.seen, self._marks.before(rank)
-        wanted = self._asked.conditions + self._marks.condition(mark)
-        found = self._collection.find({"$and": wanted}, shown, sort=self._asked.sort, hint=self._asked.hint)
-        rows = await found.skip(rank - mark.rank).limit(limit).to_list(None)
-        if rank - mark.rank > NEAR:
+        skip, beyond = rank - mark.rank, self._marks.condition(mark)
+        if skip > NEAR:
+            shown = {**shown, self._field: 1}
+        rows = await self._asked.rows(self._collection, skip, limit, shown, beyond)
+        if skip > NEAR:
             await self._news.catch_up()
             if self._news.number == seen:  # else the ranks may have moved under our feet
                 self._marks.learn(rank, [row[self._field] for row in rows])

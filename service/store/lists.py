@@ -50,8 +50,7 @@ async def find_page(records: Records, kind: Kind, query: Mapping[str, Any], call
         rows.sort(key=lambda row: query["include"].index(row["_id"]), reverse=query.get("order") == "desc")
         return Page(rows[skip : skip + limit], total)
     if tally is None:
-        found = collection.find(asked.filter, GLANCE, sort=asked.sort, hint=asked.hint)
-        return Page(await found.skip(skip).limit(limit).to_list(None), total)
+        return Page(await asked.rows(collection, skip, limit, GLANCE), total)
     return Page(await Depths(collection, asked, tally, records.news).rows(skip, limit, GLANCE), total)
 
 
