@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,13 +13,17 @@ import pytest
 from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
+from schemas.zones import parse_zone
 from service.store import Store, totals
+from service.store.days import Days
+from service.store.event_lists import DATES, date_conditions
 from service.store.lists import asking
 from service.store.marks import MOST, Marks
 from service.store.matching import Unknown, fields_of, matches
 from service.store.news import FACTS
 from tests.conftest import Api
 
+HIDDEN = {"hide_from_listings": False}
 CALLERS = (PUBLIC, EVERYBODY, Caller(7, Role.AUTHOR), Caller(role=Role.EDITOR, unlocks=True))
 
 
@@ -94,6 +99,78 @@ async def wrong_totals(api: Api, links: dict[str, int]) -> list[Any]:
         if page["total"] != right:
             wrong.append((query, page["total"], right))
     return wrong
+
+
+@pytest.fixture
+def by_days(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Nothing is kept of a stretch of time, and days are counted at once. What they told is noted here."""
+    monkeypatch.setattr("service.store.bases.SEVERAL", 1)
+    monkeypatch.setattr("service.store.totals.KEPT", 0)
+    told: list[int] = []
+    within = Days.within
+
+    def noted(days: Days, starts: range, ends: range) -> int:
+        told.append(within(days, starts, ends))
+        return told[-1]
+
+    monkeypatch.setattr(Days, "within", noted)
+    return told
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_days_follow_every_write_of_either_process(
+    pair: tuple[Api, Api], seed: int, by_days: list[int]
+) -> None:
+    await test_totals_follow_every_write_of_either_process(pair, seed)
+    assert len(by_days) > 100
+    assert any(by_days)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Apia", "America/St_Johns"])
+async def test_any_stretch_of_time_is_counted_by_days(api: Api, zone: str, by_days: list[int]) -> None:
+    chance = random.Random(zone)
+    for _ in range(80):
+        start = datetime(2027, 3, 20, *chance.choice([(0, 0), (23, 59, 59), (12, 30)])) + timedelta(
+            chance.randrange(16)
+        )
+        end = start + chance.choice([timedelta(), timedelta(hours=3), timedelta(1), timedelta(5)])
+        await api.made("events", title="Event", timezone="UTC", start_date=str(start), end_date=str(end))
+    site = replace(api.store.site, zone=parse_zone(zone))
+    for _ in range(300):
+        names = chance.sample(sorted(DATES), chance.randint(1, 4))
+        query: dict[str, Any] = {name: str(some_moment(chance)) for name in names}
+        query |= {"strict_dates": "1"} if chance.random() < 0.5 else {}
+        conditions = [HIDDEN, *date_conditions(load(EVENT.query, query, site), site)]
+        right = await api.store.database["events"].count_documents({"$and": conditions})
+        assert (await api.store.totals.of(conditions)).total == right, query
+    assert len(by_days) > 200
+
+
+def some_moment(chance: random.Random) -> datetime:
+    return datetime(2027, 3, 15) + timedelta(chance.randrange(30), chance.choice([0, 1, 43_200, 86_399]))
+
+
+async def test_days_that_are_lost_are_not_counted_for_each_stretch(
+    api: Api, by_days: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.store.bases.SEVERAL", 3)
+    monkeypatch.setattr("service.store.bases.KEPT", 0)
+    await api.event("Event")
+    for day in range(10, 20):
+        assert (await api.get("/events", end_date=f"2027-12-{day}"))[0] == 200
+    assert len(by_days) == 2
+
+
+async def test_a_list_of_too_many_days_is_counted_each_time(
+    api: Api, by_days: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.store.snapshots.MOST", 2)
+    for day in ("2027-06-01", "2027-06-02", "2027-06-03"):
+        await api.event("Event", start_date=day, end_date=day)
+    for day in range(3, 9):
+        found = await api.get("/events", start_date="2027-06-01", end_date=f"2027-06-0{day}")
+        assert found[1]["total"] == 3
+    assert not by_days
 
 
 @pytest.mark.parametrize("seed", range(3))

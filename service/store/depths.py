@@ -8,7 +8,7 @@ from schemas.kind import Document
 from service.store.asked import Asked
 from service.store.client import Collection
 from service.store.news import News
-from service.store.totals import Tally
+from service.store.tally import Tally
 
 FAR = 4000
 """Records that one query should skip at most."""

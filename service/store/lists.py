@@ -15,8 +15,8 @@ from service.store.depths import Depths
 from service.store.event_lists import event_list
 from service.store.post_lists import post_list
 from service.store.records import GLANCE, Records
+from service.store.tally import Tally
 from service.store.term_lists import term_list
-from service.store.totals import Tally
 
 Asking = Callable[[Records, Kind, Mapping[str, Any], Caller], Awaitable[Asked]]
 

@@ -1,0 +1,22 @@
+"""Work that several want is done once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Joint(Generic[Result]):
+    """Whoever wants what is already under way waits for it. It goes on when all of them have given up."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[bytes, asyncio.Task[Result]] = {}
+
+    async def do(self, key: bytes, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        if (task := self._under_way.get(key)) is None:
+            task = self._under_way[key] = asyncio.create_task(work())
+            task.add_done_callback(lambda _: self._under_way.pop(key))
+        return await asyncio.shield(task)

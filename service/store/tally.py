@@ -1,0 +1,73 @@
+"""The length of a list, carried along with every write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bson import Timestamp
+
+from service.store.asked import Condition
+from service.store.days import FIELDS, Days
+from service.store.marks import Marks
+from service.store.matching import Facts, Unknown, fields_of, matches
+from service.store.news import Change, News
+
+GONE = -1
+
+
+@dataclass
+class Tally:
+    """The length of one list at the time of the last change that it has heard of."""
+
+    conditions: list[Condition]
+    at: Timestamp
+    total: int
+    seen: int
+    """Number of the first change that it has not heard of."""
+    days: Days | None = None
+    marks: dict[tuple[str, int], Marks] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._fields = fields_of(self.conditions)
+
+    def marks_of(self, sort: list[tuple[str, int]]) -> Marks:
+        return self.marks.setdefault(sort[0], Marks(*sort[0]))
+
+    def hears(self, news: News) -> bool:
+        """Takes in what is new. False: it cannot be told without counting again."""
+        if self.seen >= news.oldest:
+            changes, self.seen = news.since(self.seen), news.number
+            if all(self._takes(change) for change in changes if change.at > self.at):
+                return True
+        self.seen = GONE
+        return False
+
+    def _takes(self, change: Change) -> bool:
+        if change.touched is not None and not change.touched & (self._fields | self._orders()):
+            return True
+        if not change.is_known:
+            self.marks.clear()
+            self.days = None
+            return change.touched is not None and not change.touched & self._fields
+        try:
+            was, now = self._has(change.old), self._has(change.new)
+        except Unknown:
+            return False
+        self.total += now - was
+        for one in self._followers():
+            one.shift(change.old if was else None, -1)
+            one.shift(change.new if now else None, 1)
+        return True
+
+    def _orders(self) -> set[str]:
+        """Fields that decide where in the list a record is."""
+        return {name for name, _ in self.marks}.union(FIELDS if self.days else ())
+
+    def _followers(self) -> Iterator[Marks | Days]:
+        yield from self.marks.values()
+        if self.days:
+            yield self.days
+
+    def _has(self, facts: Facts | None) -> bool:
+        return facts is not None and matches(self.conditions, facts)
