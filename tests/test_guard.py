@@ -19,7 +19,7 @@ from pymongo.monitoring import (
 from config import Settings
 from schemas.site import Site
 from service.app import create_app
-from service.store import Store, client, open_store
+from service.store import Store, bases, client, open_store
 from service.store.pulse import Pulse
 from tests.conftest import Api
 
@@ -137,6 +137,15 @@ async def test_lists(api: Api, store: Store, links: dict[str, int], commands: Co
     assert len(sent := commands.take()) <= most.commands, sent
     assert await documents_read(store) - before <= most.read
     assert len(api.text) <= most.bytes
+
+
+async def test_date_windows_beyond_several(api: Api, links: dict[str, int], commands: Counter) -> None:
+    """The days of a list were counted with one of the windows before: others are not counted any more."""
+    for day in range(bases.SEVERAL + 2):
+        commands.take()
+        status, page = await api.get("/events", start_date="2027-06-01", end_date=f"2027-06-{day + 10}")
+        assert (status, page["total"] > 0) == (200, True)
+    assert commands.take().count("aggregate") == 0
 
 
 async def test_items(api: Api, links: dict[str, int], commands: Counter) -> None:
