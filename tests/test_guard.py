@@ -183,11 +183,11 @@ async def test_creations(api: Api, links: dict[str, int], commands: Counter) -> 
         assert len(sent := commands.take()) <= most, sent
 
 
-async def test_ids(store: Store, commands: Counter) -> None:
+async def test_ids(api: Api, commands: Counter) -> None:
     """The first block is small, and the last of these is the seventh."""
-    await store.ids.next("space")
+    await api.store.ids.next("space")
     commands.take()
-    given = [await store.ids.next("space") for _ in range(1_100)]
+    given = [await api.store.ids.next("space") for _ in range(1_100)]
     assert given == [*range(2, 1_102)]
     assert len(sent := commands.take()) <= 6, sent
 
