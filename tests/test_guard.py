@@ -19,7 +19,7 @@ from pymongo.monitoring import (
 from config import Settings
 from schemas.site import Site
 from service.app import create_app
-from service.store import Store, bases, client, open_store
+from service.store import Store, bases, client, depths, open_store
 from service.store.pulse import Pulse
 from tests.conftest import Api
 
@@ -91,10 +91,13 @@ async def api(
         yield Api(await aiohttp_client(create_app(Settings(), own)), own)
 
 
-async def documents_read(store: Store) -> int:
+async def documents_read(store: Store, counter: str = "scannedObjects") -> int:
     """Documents that the server has read so far; nothing else uses it during a test."""
     status = await store.database.command("serverStatus")
-    return int(status["metrics"]["queryExecutor"]["scannedObjects"])
+    return int(status["metrics"]["queryExecutor"][counter])
+
+
+keys_read = partial(documents_read, counter="scanned")
 
 
 @pytest.fixture
@@ -146,6 +149,19 @@ async def test_date_windows_beyond_several(api: Api, links: dict[str, int], comm
         status, page = await api.get("/events", start_date="2027-06-01", end_date=f"2027-06-{day + 10}")
         assert (status, page["total"] > 0) == (200, True)
     assert commands.take().count("aggregate") == 0
+
+
+async def test_deep_pages_of_events_that_begin_at_the_same_moment(
+    api: Api, store: Store, links: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(depths, "FAR", 10)
+    monkeypatch.setattr(depths, "NEAR", 2)
+    whole = [*await api.ids("events", per_page="30"), *await api.ids("events", per_page="30", page="2")]
+    for page in (11, 9, 12, 6, 8):
+        before = await keys_read(store)
+        found = await api.ids("events", page=str(page), per_page="5")
+        assert found == whole[page * 5 - 5 : page * 5]
+        assert await keys_read(store) - before <= 3 * 10, page
 
 
 async def test_items(api: Api, links: dict[str, int], commands: Counter) -> None:

@@ -255,17 +255,17 @@ async def test_many_ask_while_many_write(pair: tuple[Api, Api]) -> None:
 def shallow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists that are deep after a few records, with few or many marks."""
     monkeypatch.setattr("service.store.depths.FAR", 6)
-    monkeypatch.setattr("service.store.depths.STRETCH", 5)
     monkeypatch.setattr("service.store.depths.NEAR", 2)
     monkeypatch.setattr("service.store.marks.MOST", request.param)
 
 
 @pytest.mark.usefixtures("shallow")
-async def test_deep_pages_are_the_same_however_they_are_reached(api: Api) -> None:
+@pytest.mark.parametrize("days", [1, 28])
+async def test_deep_pages_are_the_same_however_they_are_reached(api: Api, days: int) -> None:
     chance = random.Random(5)
 
     async def make(number: int) -> int:
-        day = f"2027-06-{chance.randint(1, 28):02}"
+        day = f"2027-06-{chance.randint(1, days):02}"
         return int((await api.event(f"Event {number % 7}", start_date=day, end_date=day))["id"])
 
     made = [await make(number) for number in range(60)]
@@ -307,10 +307,10 @@ async def test_marks_that_are_set_while_others_write_lead_to_the_right_pages(pai
 
 
 def test_marks_stay_few_and_lie_everywhere() -> None:
-    marks, longest = Marks("start_utc", 1), 100 * MOST
+    marks, longest = Marks([("_id", 1)]), 100 * MOST
     for rank in range(0, longest, 20):
-        marks.learn(rank, [rank, rank + 1])
-        assert marks.before(rank + 1).rank == rank + 1, "the last one is kept"
+        marks.set(rank, {"_id": rank})
+        assert marks.before(rank).rank == rank, "the last one is kept"
     assert max(rank - marks.before(rank).rank for rank in range(longest)) < 300
     assert len({marks.before(rank) for rank in range(longest)}) <= MOST + 1
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.kind import Document
 from service.store.client import Collection
 
 Condition = dict[str, Any]
+Sort = list[tuple[str, int]]
 
 
 class Asked(NamedTuple):
     """Conditions that must all hold, the order, and the index to use where the planner would choose badly."""
 
     conditions: list[Condition]
-    sort: list[tuple[str, int]]
+    sort: Sort
     hint: str | None = None
 
     @property
@@ -28,15 +29,16 @@ class Asked(NamedTuple):
         skip: int,
         limit: int,
         shown: Mapping[str, int],
-        further: Iterable[Condition] = (),
+        ways: Sequence[Condition] = (),
     ) -> list[Document]:
-        """A stretch of the records, of those that meet further conditions too."""
-        wanted = self._replace(conditions=[*self.conditions, *further])
-        found = collection.find(wanted.filter, shown, sort=self.sort, hint=self.hint)
+        """A stretch of the records; of those, if ways are given, that meet the condition of one of them."""
+        # Each way with all conditions: only so does each follow an index, and MongoDB merges them in order.
+        wanted = {"$or": [{"$and": [*self.conditions, way]} for way in ways]} if ways else self.filter
+        found = collection.find(wanted, shown, sort=self.sort, hint=self.hint)
         return await found.skip(skip).limit(limit).to_list(None)
 
 
-def ordered(field: str, direction: str | None) -> list[tuple[str, int]]:
+def ordered(field: str, direction: str | None) -> Sort:
     """An order in which no two records are equal."""
     sign = -1 if direction == "desc" else 1
     return [(field, sign)] if field == "_id" else [(field, sign), ("_id", sign)]

@@ -14,8 +14,6 @@ FAR = 4000
 """Records that one query should skip at most."""
 NEAR = 200
 """Records that it may skip each time."""
-STRETCH = 100
-"""Records among which a mark is set on a long way: not all of them have the same value."""
 
 
 class Depths:
@@ -24,7 +22,7 @@ class Depths:
     def __init__(self, collection: Collection, asked: Asked, tally: Tally, news: News) -> None:
         self._collection, self._asked, self._tally, self._news = collection, asked, tally, news
         self._marks = tally.marks_of(asked.sort)
-        self._field, _ = asked.sort[0]
+        self._place = {name: 1 for name, _ in asked.sort}
 
     async def rows(self, rank: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
         """Records from a rank on."""
@@ -35,19 +33,18 @@ class Depths:
 
     async def _approach(self, rank: int) -> None:
         while (last := self._marks.before(rank)).rank < rank - FAR:
-            await self._survey(last.rank + FAR, STRETCH, {self._field: 1})  # from the index alone
+            await self._survey(last.rank + FAR, 1, self._place)  # from the index alone
             if self._marks.before(rank) == last:
                 return
 
     async def _survey(self, rank: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
-        """Records from a rank on. If they are not near a mark, one is set among them."""
+        """Records from a rank on. If the first is not near a mark, one is set at it."""
         seen, mark = self._tally.seen, self._marks.before(rank)
-        skip, beyond = rank - mark.rank, self._marks.condition(mark)
-        if skip > NEAR:
-            shown = {**shown, self._field: 1}
-        rows = await self._asked.rows(self._collection, skip, limit, shown, beyond)
-        if skip > NEAR:
+        skip, is_far = rank - mark.rank, rank - mark.rank > NEAR
+        wanted = {**shown, **self._place} if is_far else shown
+        rows = await self._asked.rows(self._collection, skip, limit, wanted, self._marks.beyond(mark))
+        if is_far and rows:
             await self._news.catch_up()
             if self._news.number == seen:  # else the ranks may have moved under our feet
-                self._marks.learn(rank, [row[self._field] for row in rows])
+                self._marks.set(rank, rows[0])
         return rows

@@ -1,34 +1,36 @@
-"""Marks in a long list: values of its order and how many records come before them."""
+"""Marks in a long list: places in its order and how many records come before them."""
 
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from typing import Any, NamedTuple
 
-from service.store.asked import Condition
+from service.store.asked import Condition, Sort
 from service.store.matching import Facts
 
+Place = tuple[Any, ...]
+"""Of a record: the values of the fields that the list is ordered by."""
 MOST = 500
 """Marks of one order."""
 
 
 class Mark(NamedTuple):
-    """So many records of the list come before the first with this value."""
+    """So many records of the list come before this place in its order."""
 
     rank: int
-    value: Any
+    place: Place
 
 
-START = Mark(0, None)
+START = Mark(0, ())
 
 
 class Marks:
     """The marks of one order of a list, so that a deep page is not reached by counting from the first."""
 
-    def __init__(self, field: str, sign: int) -> None:
-        self._field = field
-        self._sign = sign
+    def __init__(self, sort: Sort) -> None:
+        self._names = [name for name, _ in sort]
+        self._past = "$gt" if sort[0][1] > 0 else "$lt"
         self._marks: list[Mark] = []
         self.turn = asyncio.Lock()
         """Of whoever sets marks on a long way: who waits for it finds them set."""
@@ -38,20 +40,20 @@ class Marks:
         at = bisect_right(self._marks, rank, key=lambda mark: mark.rank)
         return self._marks[at - 1] if at else START
 
-    def condition(self, mark: Mark) -> list[Condition]:
-        """What a record meets that does not come before a mark."""
-        bound = {"$gte" if self._sign > 0 else "$lte": mark.value}
-        return [] if mark is START else [{self._field: bound}]
+    def beyond(self, mark: Mark) -> list[Condition]:
+        """What a record meets that does not come before a mark: one of these."""
+        ways: list[Condition] = []
+        same: dict[str, Any] = {}
+        for name, value in zip(self._names, mark.place, strict=False):
+            operator = self._past + ("e" if name == self._names[-1] else "")
+            ways.append({**same, name: {operator: value}})
+            same[name] = value
+        return ways
 
-    def learn(self, first: int, values: list[Any]) -> None:
-        """Sets a mark where the value changes within a stretch that begins at a known rank."""
-        for at in range(1, len(values)):
-            if values[at] != values[at - 1]:
-                self._set(Mark(first + at, values[at]))
-                return
-
-    def _set(self, mark: Mark) -> None:
-        if self.before(mark.rank) == mark:
+    def set(self, rank: int, record: Facts) -> None:
+        """Sets a mark at a record."""
+        mark = Mark(rank, self._place(record))
+        if self.before(rank) == mark:
             return
         insort(self._marks, mark, key=lambda mark: mark.rank)
         if len(self._marks) > MOST:
@@ -67,9 +69,14 @@ class Marks:
         """A record, if there is one, came or went: every mark behind it moves."""
         if facts is None:
             return
-        if (value := facts.get(self._field)) is None:
+        place = self._place(facts)
+        if None in place:
             self._marks.clear()
-            return
-        for at, mark in enumerate(self._marks):
-            if mark.value > value if self._sign > 0 else mark.value < value:
-                self._marks[at] = Mark(mark.rank + step, mark.value)
+        first = bisect_left(self._marks, True, key=lambda mark: self._is_before(place, mark.place))
+        self._marks[first:] = [Mark(mark.rank + step, mark.place) for mark in self._marks[first:]]
+
+    def _place(self, facts: Facts) -> Place:
+        return tuple(facts.get(name) for name in self._names)
+
+    def _is_before(self, one: Place, other: Place) -> bool:
+        return one < other if self._past == "$gt" else one > other

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bson import Timestamp
 
-from service.store.asked import Condition
+from service.store.asked import Condition, Sort
 from service.store.days import FIELDS, Days
 from service.store.marks import Marks
 from service.store.matching import Facts, Unknown, fields_of, matches
@@ -31,8 +31,8 @@ class Tally:
     def __post_init__(self) -> None:
         self._fields = fields_of(self.conditions)
 
-    def marks_of(self, sort: list[tuple[str, int]]) -> Marks:
-        return self.marks.setdefault(sort[0], Marks(*sort[0]))
+    def marks_of(self, sort: Sort) -> Marks:
+        return self.marks.setdefault(sort[0], Marks(sort))
 
     def hears(self, news: News) -> bool:
         """Takes in what is new. False: it cannot be told without counting again."""
