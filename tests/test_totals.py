@@ -9,18 +9,21 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from bson import Timestamp
 
 from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
 from schemas.zones import parse_zone
-from service.store import Store, totals
+from service.store import Store, depths, totals
+from service.store.client import Database
 from service.store.days import Days
 from service.store.event_lists import DATES, date_conditions
 from service.store.lists import asking
-from service.store.marks import MOST, Marks
+from service.store.marks import MOST, START, Mark, Marks, Place
 from service.store.matching import Unknown, fields_of, matches
-from service.store.news import FACTS
+from service.store.news import FACTS, Move
+from service.store.snapshots import snapshot
 from tests.conftest import Api
 
 HIDDEN = {"hide_from_listings": False}
@@ -254,8 +257,8 @@ async def test_many_ask_while_many_write(pair: tuple[Api, Api]) -> None:
 @pytest.fixture(params=[4, 500])
 def shallow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists that are deep after a few records, with few or many marks."""
-    monkeypatch.setattr("service.store.depths.FAR", 6)
-    monkeypatch.setattr("service.store.depths.NEAR", 2)
+    monkeypatch.setattr(depths, "FAR", 6)
+    monkeypatch.setattr(depths, "NEAR", 2)
     monkeypatch.setattr("service.store.marks.MOST", request.param)
 
 
@@ -299,17 +302,73 @@ async def test_marks_that_are_set_while_others_write_lead_to_the_right_pages(pai
             assert await reader.ids("events", per_page="5", page=str(chance.randint(2, 10)), **query)
 
     await write(50)
-    await asyncio.gather(write(15), write(15), read(), read(), read(starts_after="2027-01-01"))
+    await asyncio.gather(write(15), write(15), read(), read(order="desc"), read(starts_after="2027-01-01"))
     whole = await reader.ids("events", per_page="80")
     for page in range(16, 0, -1):
         found = await reader.ids("events", per_page="5", page=str(page))
         assert found == whole[page * 5 - 5 : page * 5], page
 
 
+@pytest.mark.usefixtures("shallow")
+async def test_writes_meanwhile_do_not_make_the_way_to_a_page_longer(
+    pair: tuple[Api, Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = pair
+    skipped = []
+
+    async def busy(database: Database, pipeline: list[dict[str, Any]]) -> tuple[list[Any], Timestamp]:
+        skipped.extend(stage["$skip"] for stage in pipeline if "$skip" in stage)
+        await writer.event("Before")
+        found = await snapshot(database, pipeline)
+        await writer.event("After")
+        return found
+
+    for number in range(60):
+        await writer.event(f"Event {number}")
+    monkeypatch.setattr(depths, "snapshot", busy)
+    assert len(await reader.ids("events", per_page="5", page="12")) == 5
+    assert len(skipped) > 5
+    assert max(skipped) <= depths.FAR
+    monkeypatch.undo()
+    assert (
+        await reader.ids("events", per_page="4", page="15")
+        == (await reader.ids("events", per_page="60"))[56:]
+    )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_mark_has_the_right_rank_whatever_moved_while_it_was_looked_for(sign: int) -> None:
+    chance, moment = random.Random(8), 5
+
+    def rank(place: Place) -> int:
+        return sum(other < place if sign > 0 else other > place for other in records)
+
+    for _ in range(300):
+        records = {(chance.randrange(4), id) for id in range(20)}
+        ordered = sorted(records, reverse=sign < 0)
+        known = chance.randrange(-1, 15)
+        start = START if known < 0 else Mark(known, ordered[known])
+        moves = []
+        for time in range(10):
+            if time == moment:  # the list is read
+                ahead = [place for place in records if start is START or rank(place) >= rank(start.place)]
+                skipped = chance.randrange(len(ahead))
+                found = sorted(ahead, reverse=sign < 0)[skipped]
+            goes = chance.random() < 0.4
+            place = chance.choice(sorted(records)) if goes else (chance.randrange(4), 100 + time)
+            (records.remove if goes else records.add)(place)
+            facts = {"start_utc": place[0], "_id": place[1]}
+            moves.append(Move(Timestamp(time, 0), facts, -1 if goes else 1))
+        marks = Marks([("start_utc", sign), ("_id", sign)])
+        record = {"start_utc": found[0], "_id": found[1]}
+        marks.learn(start, skipped, record, Timestamp(moment - 1, 0), moves)
+        assert marks.before(100) == Mark(rank(found), found)
+
+
 def test_marks_stay_few_and_lie_everywhere() -> None:
     marks, longest = Marks([("_id", 1)]), 100 * MOST
     for rank in range(0, longest, 20):
-        marks.set(rank, {"_id": rank})
+        marks.set(Mark(rank, (rank,)))
         assert marks.before(rank).rank == rank, "the last one is kept"
     assert max(rank - marks.before(rank).rank for rank in range(longest)) < 300
     assert len({marks.before(rank) for rank in range(longest)}) <= MOST + 1

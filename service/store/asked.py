@@ -32,10 +32,19 @@ class Asked(NamedTuple):
         ways: Sequence[Condition] = (),
     ) -> list[Document]:
         """A stretch of the records; of those, if ways are given, that meet the condition of one of them."""
-        # Each way with all conditions: only so does each follow an index, and MongoDB merges them in order.
-        wanted = {"$or": [{"$and": [*self.conditions, way]} for way in ways]} if ways else self.filter
-        found = collection.find(wanted, shown, sort=self.sort, hint=self.hint)
+        found = collection.find(self._either(ways), shown, sort=self.sort, hint=self.hint)
         return await found.skip(skip).limit(limit).to_list(None)
+
+    def pipeline(
+        self, skip: int, limit: int, shown: Mapping[str, int], ways: Sequence[Condition]
+    ) -> list[Condition]:
+        """The same as a pipeline."""
+        first = [{"$match": self._either(ways)}, {"$sort": dict(self.sort)}]
+        return [*first, {"$skip": skip}, {"$limit": limit}, {"$project": shown}]
+
+    def _either(self, ways: Sequence[Condition]) -> Condition:
+        # Each way with all conditions: only so does each follow an index, and MongoDB merges them in order.
+        return {"$or": [{"$and": [*self.conditions, way]} for way in ways]} if ways else self.filter
 
 
 def ordered(field: str, direction: str | None) -> Sort:

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from service.store.asked import Condition
-from service.store.matching import COMPARISONS, Facts
+from service.store.matching import COMPARISONS
+from service.store.news import Move
 
 START, END = FIELDS = ("start_utc", "end_utc")
 DAY = timedelta(days=1)
@@ -42,10 +43,9 @@ class Days:
         for row in rows:
             self._ends[int(row["_id"][START])][int(row["_id"][END])] = row["n"]
 
-    def shift(self, facts: Facts | None, step: int) -> None:
-        """An event, if there is one, came or went."""
-        if facts is not None:
-            self._ends[day_of(facts[START])][day_of(facts[END])] += step
+    def shift(self, move: Move) -> None:
+        """An event came or went."""
+        self._ends[day_of(move.facts[START])][day_of(move.facts[END])] += move.step
 
     def within(self, starts: range, ends: range) -> int:
         """Events that begin on some days and end on others."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
+from schemas.event import EVENT
 from schemas.kind import Document
 from service.store.asked import Asked
-from service.store.client import Collection
+from service.store.client import Database
+from service.store.matching import Unknown
 from service.store.news import News
+from service.store.snapshots import snapshot
 from service.store.tally import Tally
 
 FAR = 4000
@@ -17,10 +21,10 @@ NEAR = 200
 
 
 class Depths:
-    """A list by rank."""
+    """A list of events by rank."""
 
-    def __init__(self, collection: Collection, asked: Asked, tally: Tally, news: News) -> None:
-        self._collection, self._asked, self._tally, self._news = collection, asked, tally, news
+    def __init__(self, database: Database, asked: Asked, tally: Tally, news: News) -> None:
+        self._database, self._asked, self._tally, self._news = database, asked, tally, news
         self._marks = tally.marks_of(asked.sort)
         self._place = {name: 1 for name, _ in asked.sort}
 
@@ -32,19 +36,25 @@ class Depths:
         return await self._survey(rank, limit, shown)
 
     async def _approach(self, rank: int) -> None:
-        while (last := self._marks.before(rank)).rank < rank - FAR:
+        for _ in range(rank // FAR):
+            last = self._marks.before(rank)
+            if last.rank >= rank - FAR:
+                return
             await self._survey(last.rank + FAR, 1, self._place)  # from the index alone
-            if self._marks.before(rank) == last:
+            if self._marks.before(rank).place == last.place:
                 return
 
     async def _survey(self, rank: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
         """Records from a rank on. If the first is not near a mark, one is set at it."""
         seen, mark = self._tally.seen, self._marks.before(rank)
-        skip, is_far = rank - mark.rank, rank - mark.rank > NEAR
-        wanted = {**shown, **self._place} if is_far else shown
-        rows = await self._asked.rows(self._collection, skip, limit, wanted, self._marks.beyond(mark))
-        if is_far and rows:
-            await self._news.catch_up()
-            if self._news.number == seen:  # else the ranks may have moved under our feet
-                self._marks.set(rank, rows[0])
+        skip, ways = rank - mark.rank, self._marks.beyond(mark)
+        if skip <= NEAR:
+            return await self._asked.rows(self._database[EVENT.plural], skip, limit, shown, ways)
+        wanted = self._asked.pipeline(skip, limit, {**shown, **self._place}, ways)
+        rows, at = await snapshot(self._database, wanted)
+        await self._news.catch_up()
+        with suppress(Unknown):
+            moves = self._tally.moves(self._news, seen)
+            if rows and self._tally.hears(self._news):
+                self._marks.learn(mark, skip, rows[0], at, moves)
         return rows

@@ -51,7 +51,7 @@ async def find_page(records: Records, kind: Kind, query: Mapping[str, Any], call
         return Page(rows[skip : skip + limit], total)
     if tally is None:
         return Page(await asked.rows(collection, skip, limit, GLANCE), total)
-    return Page(await Depths(collection, asked, tally, records.news).rows(skip, limit, GLANCE), total)
+    return Page(await Depths(records.database, asked, tally, records.news).rows(skip, limit, GLANCE), total)
 
 
 async def count(records: Records, kind: Kind, asked: Asked) -> tuple[int, Tally | None]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from bson import Timestamp
+
 from service.store.asked import Condition, Sort
-from service.store.matching import Facts
+from service.store.matching import Facts, Unknown
+from service.store.news import Move
 
 Place = tuple[Any, ...]
 """Of a record: the values of the fields that the list is ordered by."""
@@ -50,10 +54,17 @@ class Marks:
             same[name] = value
         return ways
 
-    def set(self, rank: int, record: Facts) -> None:
-        """Sets a mark at a record."""
-        mark = Mark(rank, self._place(record))
-        if self.before(rank) == mark:
+    def learn(self, start: Mark, skipped: int, record: Facts, at: Timestamp, moves: Iterable[Move]) -> None:
+        """Sets a mark at a record that was so many records behind another mark at some moment. Told is what
+        has moved since that other mark had its rank, before that moment and after it."""
+        place, rank = self._place(record), start.rank + skipped
+        for move in moves:
+            if self._is_behind(start.place if move.at <= at else place, self._place(move.facts)):
+                rank += move.step
+        self.set(Mark(rank, place))
+
+    def set(self, mark: Mark) -> None:
+        if self.before(mark.rank) == mark:
             return
         insort(self._marks, mark, key=lambda mark: mark.rank)
         if len(self._marks) > MOST:
@@ -65,18 +76,22 @@ class Marks:
         spans = [after.rank - before.rank for before, after in zip(marks, marks[2:], strict=False)]
         del marks[1 + spans.index(min(spans))]
 
-    def shift(self, facts: Facts | None, step: int) -> None:
-        """A record, if there is one, came or went: every mark behind it moves."""
-        if facts is None:
-            return
-        place = self._place(facts)
-        if None in place:
+    def shift(self, move: Move) -> None:
+        """An event came or went: every mark behind it moves."""
+        try:
+            place = self._place(move.facts)
+        except Unknown:
             self._marks.clear()
-        first = bisect_left(self._marks, True, key=lambda mark: self._is_before(place, mark.place))
-        self._marks[first:] = [Mark(mark.rank + step, mark.place) for mark in self._marks[first:]]
+            return
+        first = bisect_left(self._marks, True, key=lambda mark: self._is_behind(mark.place, place))
+        self._marks[first:] = [Mark(mark.rank + move.step, mark.place) for mark in self._marks[first:]]
 
     def _place(self, facts: Facts) -> Place:
-        return tuple(facts.get(name) for name in self._names)
+        place = tuple(facts.get(name) for name in self._names)
+        if None in place:
+            raise Unknown
+        return place
 
-    def _is_before(self, one: Place, other: Place) -> bool:
-        return one < other if self._past == "$gt" else one > other
+    def _is_behind(self, one: Place, other: Place) -> bool:
+        """Whether a place comes after another; the start of the list comes after none."""
+        return one != START.place and (one > other if self._past == "$gt" else one < other)

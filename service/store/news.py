@@ -47,6 +47,14 @@ class Change(NamedTuple):
         return self.new is not None
 
 
+class Move(NamedTuple):
+    """What a change means to a list: an event came (1) or went (-1)."""
+
+    at: Timestamp
+    facts: Facts
+    step: int
+
+
 class News:
     """The latest changes, numbered in their order."""
 

@@ -10,8 +10,8 @@ from bson import Timestamp
 from service.store.asked import Condition, Sort
 from service.store.days import FIELDS, Days
 from service.store.marks import Marks
-from service.store.matching import Facts, Unknown, fields_of, matches
-from service.store.news import Change, News
+from service.store.matching import Unknown, fields_of, matches
+from service.store.news import Change, Move, News
 
 GONE = -1
 
@@ -44,21 +44,33 @@ class Tally:
         return False
 
     def _takes(self, change: Change) -> bool:
-        if change.touched is not None and not change.touched & (self._fields | self._orders()):
-            return True
-        if not change.is_known:
+        try:
+            moves = self._moves(change)
+        except Unknown:
             self.marks.clear()
             self.days = None
             return change.touched is not None and not change.touched & self._fields
-        try:
-            was, now = self._has(change.old), self._has(change.new)
-        except Unknown:
-            return False
-        self.total += now - was
-        for one in self._followers():
-            one.shift(change.old if was else None, -1)
-            one.shift(change.new if now else None, 1)
+        for move in moves:
+            self.total += move.step
+            for one in self._followers():
+                one.shift(move)
         return True
+
+    def moves(self, news: News, number: int) -> list[Move]:
+        """What has come to the list and left it since a change, if that can be told."""
+        if number < news.oldest:
+            raise Unknown
+        return [move for change in news.since(number) for move in self._moves(change)]
+
+    def _moves(self, change: Change) -> list[Move]:
+        if change.touched is not None and not change.touched & (self._fields | self._orders()):
+            return []
+        if not change.is_known:
+            raise Unknown
+        sides = (change.old, -1), (change.new, 1)
+        return [
+            Move(change.at, facts, step) for facts, step in sides if facts and matches(self.conditions, facts)
+        ]
 
     def _orders(self) -> set[str]:
         """Fields that decide where in the list a record is."""
@@ -68,6 +80,3 @@ class Tally:
         yield from self.marks.values()
         if self.days:
             yield self.days
-
-    def _has(self, facts: Facts | None) -> bool:
-        return facts is not None and matches(self.conditions, facts)
