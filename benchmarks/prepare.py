@@ -10,7 +10,7 @@ from benchmarks.facts import Facts
 from benchmarks.systems import Running
 from benchmarks.workloads import Workload
 
-PRIVATE = ("tok", "text", "sort", "password", "debt")
+PRIVATE = ("tok", "text", "sort", "told", "password", "debt")
 WRITERS = ("eve", "beanie")
 
 

@@ -22,6 +22,7 @@ from service.store.copies import in_background, is_copied
 from service.store.debts import Debt
 from service.store.links import New
 from service.store.lookups import PRIVATE, Ref
+from service.store.news import telling
 from service.store.records import TRIES, Records
 from service.store.usage import changed_uses
 from service.store.wishes import name_key
@@ -116,7 +117,7 @@ class Changes(Records):
         follows = any(is_copied(kind, name) for name in settled)
         chore = await self.copies.announce(kind, stored["_id"]) if follows else None
         if kind is EVENT:
-            self.news.expect(stored, stored | settled)
+            settled |= telling(stored, stored | settled)
         async with self.counts.debts.noted(debt):
             saved = await self._store_change(kind, stored, change, new)
         return Saved(saved, chore, any(name in settled for name in kind.links)) if saved else None

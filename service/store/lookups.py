@@ -15,7 +15,7 @@ Row = dict[str, Any]
 Asked = tuple[str, Ref]
 """The plural of a kind, and what names one record of it."""
 Rows = Mapping[Asked, Row]
-PRIVATE = {"tok": 0, "text": 0, "sort": 0}
+PRIVATE = {"tok": 0, "text": 0, "sort": 0, "told": 0}
 """Left out where a record is read to be shown, changed or copied."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ LINKS = {
 }
 FACTS = frozenset([*PLAIN, *LINKS])
 """Fields of an event that lists filter and sort by."""
+SEARCHED = ("sort", "tok")
 REMEMBERED = 4096
 
 
@@ -62,7 +63,6 @@ class News:
         self._events = database[EVENT.plural]
         self._stream: CollectionChangeStream[dict[str, Any]] | None = None
         self._batch = Batch[None, None](self._listen)
-        self._own: OrderedDict[tuple[int, int], tuple[Facts, Facts]] = OrderedDict()
         self._heard: deque[Change] = deque(maxlen=REMEMBERED)
         self.number = 0
         """Of the next change."""
@@ -73,13 +73,6 @@ class News:
 
     def since(self, number: int) -> list[Change]:
         return list(islice(self._heard, number - self.oldest, None))
-
-    def expect(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """Tells of an update that this process is about to make: the stream will not say what was before."""
-        if self._stream is not None:
-            self._own[old["_id"], old["version"] + 1] = (known(old), known(new))
-            if len(self._own) > REMEMBERED:
-                self._own.popitem(last=False)
 
     async def catch_up(self) -> None:
         """Returns when everything that was acknowledged before the call has been heard."""
@@ -125,30 +118,43 @@ class News:
         names = [*said["touched"], *update["removedFields"]]
         names += [array["field"] for array in update.get("truncatedArrays", ())]
         touched = FACTS.intersection(name.partition(".")[0] for name in names)
-        own = self._own.pop((said["documentKey"]["_id"], update["updatedFields"].get("version", 0)), None)
-        return Change(at, touched, *(own or ()))
+        if (told := update["updatedFields"].get("told")) is None:
+            return Change(at, touched)
+        return Change(at, touched, told["was"], told["was"] | told["now"])
 
     async def close(self) -> None:
         """Forgets all: what is asked for next begins anew."""
         stream, self._stream = self._stream, None
-        self._own.clear()
         self._heard.clear()
         self.number += 1
         if stream is not None:
             await asyncio.to_thread(stream.close)
 
 
-def known(event: Mapping[str, Any]) -> Facts:
+def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """What an update must say beside what it changes, for other processes to know where the event was listed
+    and where it is now: the change stream tells them nothing of what stays."""
+    was, now = facts_of(old), facts_of(new)
+    changed = {name: value for name, value in now.items() if value != was[name]}
+    # With the version it is never what the last update said: what does not change is not told.
+    return {"told": {"version": old["version"] + 1, "was": was, "now": changed}}
+
+
+def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of an event that was read without what only searches need."""
-    return {name: event.get(name) for name in FACTS if name in event or name not in ("tok", "sort")}
+    plain = {name: event.get(name) for name in PLAIN if name not in SEARCHED}
+    return plain | {
+        field: [{name: copy.get(name) for name in names} for copy in event.get(field) or ()]
+        for field, names in LINKS.items()
+    }
 
 
 PIPELINE: list[dict[str, Any]] = [
     {
         "$project": {
-            **dict.fromkeys(("operationType", "clusterTime", "documentKey"), 1),
+            **dict.fromkeys(("operationType", "clusterTime"), 1),
             **dict.fromkeys(("updateDescription.removedFields", "updateDescription.truncatedArrays"), 1),
-            "updateDescription.updatedFields.version": 1,
+            "updateDescription.updatedFields.told": 1,
             **{f"fullDocument.{name}": 1 for name in PLAIN},
             **{f"fullDocument.{field}.{name}": 1 for field, names in LINKS.items() for name in names},
             "touched": {
