@@ -53,8 +53,8 @@ START = """window.ui = SwaggerUIBundle({
 """
 
 
-def text(text: str, content_type: str, headers: Mapping[str, str] | None = None) -> Answer:
-    return lasting_answer(text.encode(), f"{content_type}; charset=utf-8", headers)
+def text(said: str, content_type: str, headers: Mapping[str, str] | None = None) -> Answer:
+    return lasting_answer(said.encode(), f"{content_type}; charset=utf-8", headers)
 
 
 @cache

@@ -19,10 +19,10 @@ from service.store import Store, depths, totals
 from service.store.client import Database
 from service.store.days import Days
 from service.store.event_lists import DATES, date_conditions
+from service.store.facts import FACTS, Move
 from service.store.lists import asking
 from service.store.marks import MOST, START, Mark, Marks, Place
 from service.store.matching import Unknown, fields_of, matches
-from service.store.news import FACTS, Move
 from service.store.snapshots import snapshot
 from tests.conftest import Api
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import bson
+
 from schemas.kind import Document
 from service.store.client import Collection
 
 Condition = dict[str, Any]
 Sort = list[tuple[str, int]]
+
+
+def key_of(conditions: list[Condition]) -> bytes:
+    return bson.encode({"": conditions})
 
 
 class Asked(NamedTuple):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from functools import partial
 
-import bson
-
-from service.store.asked import Condition
+from service.store.asked import Condition, key_of
 from service.store.client import Database
 from service.store.days import Days, grouped
 from service.store.joint import Joint
 from service.store.news import News
 from service.store.snapshots import TooMany, snapshot
-from service.store.tally import Tally
+from service.store.tally import Tally, keep
 
 SEVERAL = 8
 """Stretches of a list that are counted by themselves: of most lists nobody asks for more."""
@@ -25,7 +23,7 @@ NO_MORE = -(10**9)
 
 
 class Bases:
-    """Tallies with days; the least recently asked for go first."""
+    """Tallies with days."""
 
     def __init__(self, database: Database, news: News) -> None:
         self._database, self._news = database, news
@@ -35,14 +33,12 @@ class Bases:
 
     async def of(self, conditions: list[Condition]) -> Tally | None:
         """The tally of a list with its days, if it is worth while to count them."""
-        key = bson.encode({"": conditions})
+        key = key_of(conditions)
         tally = self._tallies.pop(key, None)
         if not tally or not tally.hears(self._news) or not tally.days:
             tally = await self._counted(key, conditions) if self._is_asked_often(key) else None
         if tally:
-            self._tallies[key] = tally
-            if len(self._tallies) > KEPT:
-                self._tallies.popitem(last=False)
+            keep(self._tallies, key, tally, KEPT)
         return tally
 
     def _is_asked_often(self, key: bytes) -> bool:

@@ -20,9 +20,9 @@ from schemas.slugs import TRASHED, slug_of
 from service.store import tree
 from service.store.copies import in_background, is_copied
 from service.store.debts import Debt
+from service.store.facts import telling
 from service.store.links import New
 from service.store.lookups import PRIVATE, Ref
-from service.store.news import telling
 from service.store.records import TRIES, Records
 from service.store.usage import changed_uses
 from service.store.wishes import name_key

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from service.store.asked import Condition
+from service.store.facts import Move
 from service.store.matching import COMPARISONS
-from service.store.news import Move
 
 START, END = FIELDS = ("start_utc", "end_utc")
 DAY = timedelta(days=1)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from bson import Timestamp
 
 from service.store.asked import Condition, Sort
-from service.store.matching import Facts, Unknown
-from service.store.news import Move
+from service.store.facts import Facts, Move
+from service.store.matching import Unknown
 
 Place = tuple[Any, ...]
 """Of a record: the values of the fields that the list is ordered by."""

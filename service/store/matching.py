@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-Facts = Mapping[str, Any]
-"""Fields of a record by name; what is not here is not known."""
+from service.store.facts import Facts
+
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": lambda value, bound: value is not None and value > bound,
     "$gte": lambda value, bound: value is not None and value >= bound,

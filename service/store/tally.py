@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -9,9 +10,10 @@ from bson import Timestamp
 
 from service.store.asked import Condition, Sort
 from service.store.days import FIELDS, Days
+from service.store.facts import Change, Move
 from service.store.marks import Marks
 from service.store.matching import Unknown, fields_of, matches
-from service.store.news import Change, Move, News
+from service.store.news import News
 
 GONE = -1
 
@@ -80,3 +82,11 @@ class Tally:
         yield from self.marks.values()
         if self.days:
             yield self.days
+
+
+def keep(tallies: OrderedDict[bytes, Tally], key: bytes, tally: Tally, most: int) -> None:
+    """Keeps so many at most; the least recently asked for go first."""
+    tallies[key] = tally
+    tallies.move_to_end(key)
+    if len(tallies) > most:
+        tallies.popitem(last=False)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from functools import partial
 
-import bson
 from bson import Timestamp
 
-from service.store.asked import Condition
+from service.store.asked import Condition, key_of
 from service.store.bases import Bases
 from service.store.client import Database
 from service.store.days import split
 from service.store.joint import Joint
 from service.store.news import News
 from service.store.snapshots import Row, snapshot
-from service.store.tally import Tally
+from service.store.tally import Tally, keep
 
 TRIES = 3
 KEPT = 1000
@@ -25,7 +24,7 @@ NEVER = Timestamp(0, 0)
 
 
 class Totals:
-    """Tallies by what was asked for; the least recently asked for go first."""
+    """Tallies by what was asked for."""
 
     def __init__(self, database: Database, news: News) -> None:
         self._database = database
@@ -36,27 +35,21 @@ class Totals:
 
     async def of(self, conditions: list[Condition]) -> Tally:
         """The tally of a list, exact at the time of asking."""
-        key = bson.encode({"": conditions})
+        key = key_of(conditions)
         for _ in range(TRIES):
             tally = self._tallies.get(key) or await self._joint.do(key, partial(self._count, key, conditions))
             await self._news.catch_up()
             if tally.hears(self._news):
-                self._keep(key, tally)
+                keep(self._tallies, key, tally, KEPT)
                 break
             self._tallies.pop(key, None)
         return tally  # after as many counts as that, other processes write faster than we can count
-
-    def _keep(self, key: bytes, tally: Tally) -> None:
-        self._tallies[key] = tally
-        self._tallies.move_to_end(key)
-        if len(self._tallies) > KEPT:
-            self._tallies.popitem(last=False)
 
     async def _count(self, key: bytes, conditions: list[Condition]) -> Tally:
         """It is kept even when those who asked have given up: the next one need not begin again."""
         await self._news.catch_up()  # the stream must be open before the moment of the count
         tally = await self._by_days(conditions) or await self._read(conditions, [conditions])
-        self._keep(key, tally)
+        keep(self._tallies, key, tally, KEPT)
         return tally
 
     async def _by_days(self, conditions: list[Condition]) -> Tally | None:
