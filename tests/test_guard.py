@@ -164,6 +164,18 @@ async def test_deep_pages_of_events_that_begin_at_the_same_moment(
         assert await keys_read(store) - before <= 3 * 10, page
 
 
+async def test_the_last_page_is_found_from_the_end(
+    api: Api, store: Store, links: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(depths, "FAR", 10)
+    first = await api.ids("events", per_page="50")
+    for page in (12, 11):
+        before = await keys_read(store)
+        found = await api.ids("events", page=str(page), per_page="5")
+        assert (len(found), found == sorted(found), first[-1] < found[0]) == (5, True, True)
+        assert await keys_read(store) - before <= 2 * 10, page
+
+
 async def test_items(api: Api, links: dict[str, int], commands: Counter) -> None:
     ids = await api.ids("events")
     # Of a term also whether there is something to count.

@@ -345,7 +345,7 @@ async def test_writes_meanwhile_do_not_make_the_way_to_a_page_longer(
     for number in range(60):
         await writer.event(f"Event {number}")
     monkeypatch.setattr(depths, "snapshot", busy)
-    assert len(await reader.ids("events", per_page="5", page="12")) == 5
+    assert len(await reader.ids("events", per_page="5", page="10")) == 5
     assert len(skipped) > 5
     assert max(skipped) <= depths.FAR
     monkeypatch.undo()

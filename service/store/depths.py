@@ -31,9 +31,17 @@ class Depths:
     async def rows(self, rank: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
         """Records from a rank on."""
         if self._marks.before(rank).rank < rank - FAR:
+            if (left := self._tally.total - rank) <= FAR:
+                return await self._last(left, min(left, limit), shown)
             async with self._marks.turn:
                 await self._approach(rank)
         return await self._survey(rank, limit, shown)
+
+    async def _last(self, left: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
+        """The first of the last records, found from the end."""
+        backwards = self._asked._replace(sort=[(name, -sign) for name, sign in self._asked.sort])
+        rows = await backwards.rows(self._database[EVENT.plural], left - limit, limit, shown)
+        return rows[::-1]
 
     async def _approach(self, rank: int) -> None:
         for _ in range(rank // FAR):
