@@ -91,13 +91,14 @@ async def api(
         yield Api(await aiohttp_client(create_app(Settings(), own)), own)
 
 
-async def documents_read(store: Store, counter: str = "scannedObjects") -> int:
-    """Documents that the server has read so far; nothing else uses it during a test."""
+async def read_so_far(store: Store, what: str) -> int:
+    """What the server has counted; nothing else uses it during a test."""
     status = await store.database.command("serverStatus")
-    return int(status["metrics"]["queryExecutor"][counter])
+    return int(status["metrics"]["queryExecutor"][what])
 
 
-keys_read = partial(documents_read, counter="scanned")
+documents_read = partial(read_so_far, what="scannedObjects")
+keys_read = partial(read_so_far, what="scanned")
 
 
 @pytest.fixture
