@@ -55,8 +55,8 @@ class Marks:
         return ways
 
     def learn(self, start: Mark, skipped: int, record: Facts, at: Timestamp, moves: Iterable[Move]) -> None:
-        """Sets a mark at a record that was so many records behind another mark at some moment. All moves since
-        that one had its rank are told: before that moment they moved it, after it the record."""
+        """Sets a mark at a record that was so many records behind another mark at some moment. All moves
+        since that one had its rank are told: before that moment they moved it, after it the record."""
         place, rank = self._place(record), start.rank + skipped
         for move in moves:
             if self._is_behind(start.place if move.at <= at else place, self._place(move.facts)):
