@@ -60,8 +60,22 @@ class Directory:
         paths = [place / SOCKET_HOST for place in places]
         return next((path for path in paths if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH), paths[-1])
 
+    @property
+    def entrance(self) -> Path:
+        """The way to the socket that clients know, there while the member can be written to.
+
+        A driver that is let in earlier keeps its connection for good, and never begins a session on it.
+        """
+        return self.socket.with_name("ready.sock")
+
+    def open_entrance(self) -> None:
+        self.entrance.symlink_to(self.socket.name)
+
+    def close_entrance(self) -> None:
+        self.entrance.unlink(missing_ok=True)
+
     def uri(self, socket: Path | None = None) -> str:
-        place = quote(str(socket or self.socket), safe="")
+        place = quote(str(socket or self.entrance), safe="")
         password = self.password.read_text().strip()
         return f"mongodb://{USER}:{password}@{place}/?directConnection=true&authSource=admin&w=majority"
 
@@ -90,6 +104,7 @@ class Directory:
         self.socket.unlink(missing_ok=True)
 
     def remove_socket_place(self) -> None:
+        self.close_entrance()
         if self.socket.parent != self.root:
             with suppress(OSError):
                 self.socket.parent.rmdir()

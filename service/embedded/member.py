@@ -100,7 +100,7 @@ async def _create_user(client: Client, directory: Directory) -> None:
 
 
 async def _user_enters(directory: Directory) -> bool:
-    async with _connected(directory.uri()) as client:
+    async with _connected(directory.uri(directory.socket)) as client:
         try:
             await client.admin.command("ping")
         except OperationFailure as error:

@@ -31,7 +31,7 @@ async def owned(directory: Directory) -> AsyncIterator[None]:
             await _wait_for_dying_mongod(directory)
             with directory.errors_in_one_line():
                 directory.make_contents()
-                _publish(lock, f"{os.getpid()}\n{directory.socket}\n")
+                _publish(lock, f"{os.getpid()}\n{directory.entrance}\n")
             yield
         finally:
             _publish(lock, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from asyncio.subprocess import DEVNULL, STDOUT, Process
 from contextlib import suppress
@@ -37,6 +38,7 @@ class Server:
     async def start(self) -> None:
         """Return when it is primary and the service's user can enter."""
         began = time.monotonic()
+        self._directory.close_entrance()
         process = self._process = await self._spawn()
         while not await became_ready(self._directory):
             if process.returncode is not None:
@@ -47,6 +49,7 @@ class Server:
                     f"mongod was not ready in {START_SECONDS:.0f} s: see {self._directory.log}"
                 )
             await asyncio.sleep(POLL_SECONDS)
+        self._directory.open_entrance()
         logger.info("mongod %d is ready after %.1f s", process.pid, time.monotonic() - began)
 
     async def stop(self) -> None:
@@ -96,6 +99,7 @@ class Server:
             self._log.trim()
             # Cleaners of temporary directories take what has not been touched for days.
             self._directory.socket.touch()
+            os.utime(self._directory.entrance, follow_symlinks=False)
 
     async def _spawn(self) -> Process:
         self._log.trim()
