@@ -35,49 +35,65 @@ class Road:
         await asyncio.sleep(0.01)
 
 
-async def test_who_comes_on_a_free_road_goes_and_the_others_follow_together() -> None:
+async def test_who_comes_on_a_free_road_goes_and_others_when_they_are_as_many_as_those_before() -> None:
     road = Road()
     await road.start("a")
-    await road.start("b")
-    await road.start("c")
     assert road.gone == ["a"]
-    await road.arrive("a")
-    assert road.gone == ["a", "b", "c"]
+    await road.start("b")
+    assert road.gone == ["a", "b"]
+    await road.start("c")
+    assert road.gone == ["a", "b"]
     await road.start("d")
+    assert sorted(road.gone) == ["a", "b", "c", "d"]
+
+
+async def test_those_who_arrive_make_room() -> None:
+    road = Road()
+    await road.start("ab")
+    await road.start("c")
+    assert sorted(road.gone) == ["a", "b"]
     await road.arrive("b")
-    assert road.gone == ["a", "b", "c"]
-    await road.arrive("c")
+    assert sorted(road.gone) == ["a", "b", "c"]
+    await road.start("d")
+    assert sorted(road.gone) == ["a", "b", "c"]
+    await road.arrive("ac")
     assert sorted(road.gone) == ["a", "b", "c", "d"]
 
 
 async def test_many_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convoys, "FULL", 3)
     road = Road()
-    await road.start("a")
-    await road.start("bc")
-    assert road.gone == ["a"]
-    await road.start("de")
-    assert sorted(road.gone) == ["a", "b", "c", "d"]
+    for names in ("a", "b", "cd", "efg"):
+        await road.start(names)
+    assert len(road.gone) == 7
+    await road.start("hi")
+    assert len(road.gone) == 7
+    await road.start("j")
+    assert len(road.gone) == 10
 
 
 async def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convoys, "PATIENCE", 0.02)
     road = Road()
-    await road.start("a")
-    await road.start("b")
+    await road.start("ab")
+    await road.start("c")
     async with asyncio.timeout(10):
-        while road.gone != ["a", "b"]:
+        while road.gone != ["a", "b", "c"]:
             await asyncio.sleep(0.01)
 
 
 async def test_who_gives_up_or_fails_holds_nobody_up() -> None:
     road = Road()
-    (first,) = await road.start("a")
-    second, _ = await road.start("bc")
-    second.cancel()
-    first.cancel()
+    first, second = await road.start("ab")
+    third, _ = await road.start("c") + await road.start("d")
+    assert sorted(road.gone) == ["a", "b", "c", "d"]
+    fifth, sixth = await road.start("ef")
+    fifth.cancel()
+    for one in (first, second, third):
+        one.cancel()
     await asyncio.sleep(0.01)
-    assert road.gone == ["a", "c"]
-    await road.arrive("c")
-    await road.start("d")
-    assert road.gone == ["a", "c", "d"]
+    assert road.gone[4:] == ["f"]
+    sixth.cancel()
+    await road.arrive("d")
+    await road.start("g")
+    assert road.gone[4:] == ["f", "g"]

@@ -86,8 +86,9 @@ class Changes(Records):
         new: list[New] = []
         if kind is EVENT:
             await self._check_parent(settled, caller, stored)
-            links, new = await self._links.resolve({n: data[n] for n in kind.links if n in data}, caller)
-            settled |= links
+            linked = await self._links.resolve({n: data[n] for n in kind.links if n in data}, caller)
+            settled |= linked.copies
+            new = linked.new
             settled.pop("password", None)
             if "new_password" in settled:
                 settled["password"] = await self.passwords.hash(settled.pop("new_password"))

@@ -12,8 +12,9 @@ PATIENCE = 0.5
 
 
 class Convoy:
-    """Who comes while nobody is on the way goes at once. Others wait until the road is free, or until they
-    are many. Without it they would go one behind the other, and each ask for itself."""
+    """Who comes while nobody is on the way goes at once. Others wait until they are as many as those who are:
+    one half does its work while the other waits for the database. Without it they would go one behind the
+    other, and each ask for itself."""
 
     def __init__(self) -> None:
         self._on_the_way = 0
@@ -29,18 +30,21 @@ class Convoy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._on_the_way -= 1
-        if not self._on_the_way:
+        if self._are_enough():
             self._depart()
 
     def _turn(self) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
-        if len(self._waiting) >= FULL:
+        if self._are_enough():
             self._depart()
         elif self._alarm is None:
             self._alarm = loop.call_later(PATIENCE, self._depart)
         return turn
+
+    def _are_enough(self) -> bool:
+        return len(self._waiting) >= min(FULL, self._on_the_way)
 
     def _depart(self) -> None:
         if self._alarm:

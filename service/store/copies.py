@@ -21,6 +21,7 @@ from schemas import BY_NAME, EVENT
 from schemas.kind import Kind
 from schemas.site import Site
 from service.store.client import Database
+from service.store.epoch import Epoch
 from service.store.lookups import Lookup
 
 log = logging.getLogger("kalends.copies")
@@ -57,6 +58,7 @@ class Copies:
         self._events = database[EVENT.plural]
         self._chores = database["chores"]
         self._versions = Lookup(database, {"version": 1})
+        self.epoch = Epoch(database)
 
     async def announce(self, kind: Kind, id: int) -> dict[str, Any]:
         """Writes down that events will have to follow this record."""
@@ -66,6 +68,7 @@ class Copies:
 
     async def follow(self, chore: Mapping[str, Any]) -> None:
         """Makes all events show the record as it is now, then crosses the chore off."""
+        await self.epoch.begin()
         name, _, id = chore["_id"].partition(":")
         await self._show(BY_NAME[name], int(id), {})
         await self._chores.delete_one({"_id": chore["_id"], "mark": chore["mark"]})

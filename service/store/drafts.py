@@ -84,11 +84,11 @@ class Drafts(Records):
         await self._check_parent(record, self._caller)
         sent = {name: data.get(name) for name in self.kind.links}
         try:
-            links, new = await self._shared.resolve(sent, self._caller)
+            linked = await self._shared.resolve(sent, self._caller)
         except TermExists:  # made by another process since it was looked for
             raise Conflict from None
-        self._shared.keep(new)
-        return record | links
+        self._shared.keep(linked.new)
+        return record | linked.copies
 
     async def _name_all(self, made: Sequence[Made]) -> None:
         """What tells the records apart: slugs, words and ids, each asked for once."""

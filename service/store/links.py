@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import bson
+from bson import ObjectId
 
 from schemas import BY_PLURAL
 from schemas.caller import Caller, Role
@@ -38,6 +39,15 @@ class Maker(Protocol):
     async def __call__(self, kind: Kind, data: Document, caller: Caller, taken: set[str]) -> Document: ...
 
 
+class Linked(NamedTuple):
+    """The copies to embed for every link field sent, the records to create with the event, and the epoch that
+    the copies are of, if they are remembered and may be outdated."""
+
+    copies: dict[str, Any]
+    new: list[New]
+    epoch: ObjectId | None
+
+
 @dataclass(frozen=True, eq=False)
 class Wishes:
     """All that one event links to."""
@@ -54,8 +64,7 @@ class Links:
         self._make = make
         self._looks = Batch[Wishes, Found](self._look)
 
-    async def resolve(self, data: Mapping[str, Any], caller: Caller) -> tuple[dict[str, Any], list[New]]:
-        """The copies to embed for every link field sent, and the records to create with the event."""
+    async def resolve(self, data: Mapping[str, Any], caller: Caller) -> Linked:
         copies: dict[str, Any] = {}
         new: list[New] = []
         wrong: dict[str, str] = {}
@@ -71,7 +80,7 @@ class Links:
             wrong = dict.fromkeys(copies, Text("What is linked is too large to be kept with the event."))
         if wrong:
             raise InvalidFields(wrong)
-        return copies, new
+        return Linked(copies, new, found.epoch)
 
     def _sent(self, data: Mapping[str, Any]) -> Sent:
         return {

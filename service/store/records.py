@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
+from bson import ObjectId
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from schemas.caller import Caller
@@ -32,9 +33,11 @@ from service.store.client import Client, Collection, Database
 from service.store.convoys import Convoy
 from service.store.copies import Copies
 from service.store.counts import Counts
+from service.store.epoch import Outdated
 from service.store.generation import Generation
 from service.store.ids import Ids
 from service.store.inserts import Inserts
+from service.store.known_links import KnownLinks
 from service.store.links import Links, New
 from service.store.lookups import PRIVATE, Lookup, Ref
 from service.store.new_events import NewEvents, owing
@@ -72,6 +75,7 @@ class Records:
         self._new_events = NewEvents(self._inserts, self.copies, self.counts)
         self._convoy = Convoy()
         self._links = Links(database, site, self._prepare_linked)
+        self._known_links = KnownLinks(database, site, self._prepare_linked, self.copies.epoch)
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
         """Writers of one record wait for each other, and not in vain tries."""
@@ -126,7 +130,7 @@ class Records:
                 number = await naming.next(number)
                 record = await self._prepare(kind, data, caller, numbered(wished, number))
                 # Another process may take the slug, or make the term: the next try sees theirs.
-                with suppress(DuplicateKeyError, *([TermExists] if kind is EVENT else [])):
+                with suppress(DuplicateKeyError, Outdated, *([TermExists] if kind is EVENT else [])):
                     return await self._insert(kind, record, data, caller)
         raise Unavailable
 
@@ -164,13 +168,25 @@ class Records:
                 await self._inserts.one(kind.plural, record)
             return record
         await self._check_parent(record, caller)
-        links, new = await self._links.resolve({name: data.get(name) for name in kind.links}, caller)
-        record |= links
+        sent = {name: data.get(name) for name in kind.links}
+        copies, new, epoch = await self._known_links.resolve(sent, caller)
+        record |= copies
+        try:
+            is_stale = await self._store_event(record, new, epoch)
+        except Outdated:
+            self._known_links.forget(epoch)
+            raise
+        return await self._now(record) if is_stale else record
+
+    async def _store_event(self, event: Document, new: Sequence[New], epoch: ObjectId | None) -> bool:
+        """Whether what it links to has changed while it was stored."""
         if not new:
-            return await self._now(record) if await self._new_events.one(record) else record
-        async with self.counts.debts.noted(owing(record)):
-            await self._store_together([*new, (kind, record)])
-        return await self._after_event(record)
+            return await self._new_events.one(event, epoch)
+        if epoch and epoch != await self.copies.epoch.now():
+            raise Outdated
+        async with self.counts.debts.noted(owing(event)):
+            await self._store_together([*new, (EVENT, event)])
+        return bool(await self._new_events.follow([event]))
 
     async def _store_together(self, new: Sequence[New]) -> None:
         """All or nothing."""

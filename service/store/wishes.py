@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bson import ObjectId
+
 from schemas import BY_NAME
 from schemas.kind import Document, Kind
 from schemas.site import Site
@@ -48,9 +50,10 @@ def condition(wishes: Iterable[Wish]) -> Document:
 
 
 class Found:
-    """Records that may be meant."""
+    """Records that may be meant. An epoch tells how long they may be remembered."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch: ObjectId | None = None) -> None:
+        self.epoch = epoch
         self._by_id: dict[tuple[str, int], Document] = {}
         self._by_name: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
 

@@ -1,0 +1,68 @@
+"""Links of new events: what was found before is not looked for again until something has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bson import ObjectId
+
+from schemas.kind import Document, Kind
+from schemas.site import Site
+from schemas.slugs import slug_of
+from service.store.client import Database
+from service.store.epoch import Epoch
+from service.store.links import Links, Maker, Wishes
+from service.store.wishes import Found, Wish
+
+MOST = 2_000
+"""Links to remember."""
+LONGEST = 10_000
+"""Characters of a description; records with more are looked for each time."""
+
+
+class KnownLinks(Links):
+    """Links that remember. What they remember is right if its epoch still is when the event is stored."""
+
+    def __init__(self, database: Database, site: Site, make: Maker, epoch: Epoch) -> None:
+        super().__init__(database, site, make)
+        self._epoch = epoch
+        self._begin(None)
+
+    def _begin(self, epoch: ObjectId | None) -> None:
+        self._known, self._sure = Found(epoch), set[tuple[str, Wish]]()
+
+    def forget(self, epoch: ObjectId | None) -> None:
+        """What is remembered of an epoch that has ended."""
+        if epoch == self._known.epoch:
+            self._begin(None)
+
+    async def _find(self, wishes: Wishes) -> Found:
+        if wishes.of and all(self._is_known(kind, wish) for kind, wish in wishes.of):
+            return self._known
+        return await super()._find(wishes)
+
+    def _is_known(self, kind: Kind, wish: Wish) -> bool:
+        return not isinstance(wish, dict) and (kind.name, wish) in self._sure
+
+    async def _look(self, asked: Sequence[Wishes]) -> dict[Wishes, Found]:
+        epoch = await self._epoch.now()  # first: what is found is at least as new
+        looked = await super()._look(asked)
+        if epoch != self._known.epoch or len(self._sure) > MOST:
+            self._begin(epoch)
+        for wishes, found in looked.items() if epoch else ():
+            for kind, wish in wishes.of:
+                self._remember(kind, wish, found.meant(kind, wish))
+        return looked
+
+    def _remember(self, kind: Kind, wish: Wish, record: Document | None) -> None:
+        if record and is_sure(wish, record) and len(record.get("description") or "") <= LONGEST:
+            self._known.add(kind, record)
+            self._sure.add((kind.name, wish))
+
+
+def is_sure(wish: Wish, record: Document) -> bool:
+    """Whether a link will mean the same record for as long as none changes, whichever are made."""
+    # A text means the record that has it as its slug, before others that have it as their name.
+    return isinstance(wish, int) or (
+        isinstance(wish, str) and (wish == record["slug"] or wish != slug_of(wish, ""))
+    )
