@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from schemas import KINDS, Kind
+from schemas import CATEGORY, EVENT, KINDS, Kind
+from schemas.caller import EVERYBODY
+from schemas.kind import load
+from schemas.site import Site
 from tests.conftest import Api
 from tests.samples import POSTS, TERMS, named
 
@@ -54,6 +59,29 @@ async def test_update_changes_what_is_sent_and_keeps_the_rest(api: Api, kind: Ki
     assert {k: v for k, v in updated.items() if k not in moving} == {
         k: v for k, v in created.items() if k not in moving
     }
+
+
+MOVED = [
+    *((kind, {kind.title: "Another name"}) for kind in KINDS),
+    *((kind, {"slug": "another"}) for kind in TERMS),
+    *((kind, {"status": "trash"}) for kind in POSTS),
+    *((kind, {"status": "future", "date": "2032-01-01 10:00:00"}) for kind in POSTS),
+    (CATEGORY, {"parent": "Above"}),
+    (EVENT, {"start_date": "2032-01-01", "end_date": "2032-01-02", "all_day": True}),
+    (EVENT, {"password": "secret", "new_password": "hidden"}),
+    (EVENT, {"venue": {"venue": "New"}, "tags": ["new", "newer"]}),
+    (EVENT, {"venue": None, "description": None}),
+]
+
+
+@pytest.mark.parametrize(("kind", "body"), MOVED, ids=lambda value: getattr(value, "name", None))
+async def test_an_update_knows_the_record_that_is_stored(api: Api, kind: Kind, body: dict[str, Any]) -> None:
+    record = await api.made(kind.plural, **kind.sample)
+    if "parent" in body:
+        body = body | {"parent": (await api.made(kind.plural, name=body["parent"]))["id"]}
+    sent = load(kind.schema, body, Site(), partial=True)
+    told = await api.store.update(kind, record["id"], sent, EVERYBODY)
+    assert told == await api.store.find(kind, record["id"])
 
 
 @every_kind

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller, Role
@@ -141,12 +140,12 @@ class Changes(Records):
                 await self._collection(other).insert_one(record, session=session)
             if moves:
                 change["$set"]["ancestors"] = await tree.move(self.database, kind, stored, parent, session)
-            saved = await self._collection(kind).find_one_and_update(
-                query, change, PRIVATE, return_document=ReturnDocument.AFTER, session=session
-            )
-            if saved is None and session is not None:
+            done = await self._collection(kind).update_one(query, change, session=session)
+            if done.matched_count:
+                return after(stored, change)
+            if session is not None:
                 await session.abort_transaction()
-            return saved
+            return None
 
         if not new and not moves:
             return await write()
@@ -215,3 +214,11 @@ class Changes(Records):
             await self._soon(self.copies.follow(await self.copies.announce(kind, child)))
         await self._soon(self.copies.follow(chore))
         return stored
+
+
+def after(stored: Document, change: Document) -> Document:
+    """A record as a change has left it. To have the server tell would make it store the record once more, in
+    case that its answer is lost and asked for again."""
+    gone = PRIVATE.keys() | change.get("$unset", {}).keys()
+    now = stored | change["$set"] | {"version": stored["version"] + change["$inc"]["version"]}
+    return {name: value for name, value in now.items() if name not in gone}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorCollection, AsyncIOMotorDatabase
@@ -14,6 +16,11 @@ DUPLICATE = 11000
 Client = AsyncIOMotorClient[dict[str, Any]]
 Database = AsyncIOMotorDatabase[dict[str, Any]]
 Collection = AsyncIOMotorCollection[dict[str, Any]]
+
+
+def collections(database: Database) -> Callable[[str], Collection]:
+    """Gives the collections of a database by name. Each is made once, which costs as much as a question."""
+    return cache(database.__getitem__)
 
 
 def connect(uri: str) -> Client:

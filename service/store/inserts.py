@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
 
 from service.store.batches import Batch
-from service.store.client import DUPLICATE, Collection, Database
+from service.store.client import DUPLICATE, Collection, Database, collections
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class Inserts:
     """Each record is stored or refused by itself, whatever becomes of those beside it."""
 
     def __init__(self, database: Database) -> None:
-        self._collection = cache(database.__getitem__)
+        self._collection = collections(database)
         self._batch = Batch[Insertion, Exception](self._store)
 
     async def one(self, plural: str, record: dict[str, Any]) -> None:

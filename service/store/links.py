@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import bson
@@ -19,7 +18,7 @@ from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.site import Site
 from service.store.batches import Batch
-from service.store.client import Database
+from service.store.client import Database, collections
 from service.store.copies import copy_of
 from service.store.lookups import PRIVATE, find_in_many
 from service.store.wishes import Found, Wish, condition, name_key, wish_of
@@ -59,7 +58,7 @@ class Links:
     """Turns what a client sent for a link into copies of records, found or new."""
 
     def __init__(self, database: Database, site: Site, make: Maker) -> None:
-        self._collection = cache(database.__getitem__)
+        self._collection = collections(database)
         self._site = site
         self._make = make
         self._looks = Batch[Wishes, Found](self._look)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from service.store.batches import Batch
-from service.store.client import Collection, Database
+from service.store.client import Collection, Database, collections
 
 Ref = int | str
 Row = dict[str, Any]
@@ -23,7 +22,7 @@ class Lookup:
     """Looks records of any kind up, with all or some of their fields."""
 
     def __init__(self, database: Database, shown: Mapping[str, int]) -> None:
-        self._collection = cache(database.__getitem__)
+        self._collection = collections(database)
         self._shown = shown
         self._batch = Batch[tuple[Asked, ...], Rows](self._look)
 

@@ -29,7 +29,7 @@ from schemas.language import Text
 from schemas.site import Site
 from schemas.slugs import numbered, slug_of
 from service.store import tree
-from service.store.client import Client, Collection, Database
+from service.store.client import Client, Collection, Database, collections
 from service.store.convoys import Convoy
 from service.store.copies import Copies
 from service.store.counts import Counts
@@ -59,6 +59,7 @@ class Records:
     def __init__(self, client: Client, database: Database, site: Site) -> None:
         self.client = client
         self.database = database
+        self._collections = collections(database)
         self.site = site
         self.ids = Ids(database)
         self.words = Words(database, self.ids)
@@ -81,7 +82,7 @@ class Records:
         """Writers of one record wait for each other, and not in vain tries."""
 
     def _collection(self, kind: Kind) -> Collection:
-        return self.database[kind.plural]
+        return self._collections(kind.plural)
 
     async def find(self, kind: Kind, ref: Ref) -> Document:
         await self._count(kind)

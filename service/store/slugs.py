@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from schemas.slugs import numbered
 from service.store.batches import Batch
-from service.store.client import Database
+from service.store.client import Database, collections
 from service.store.naming import Naming
 
 REMEMBERED = 10_000
@@ -23,7 +23,7 @@ class Slugs:
     asks again."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._collection = collections(database)
         self._last: dict[tuple[str, str], int] = {}
         self._looks = Batch[Forms, Mapping[str, int]](self._look)
         self._namings: WeakValueDictionary[tuple[str, str], Naming] = WeakValueDictionary()
@@ -97,7 +97,7 @@ class Slugs:
         return {(plural, slugs): found[plural] for plural, slugs in asked}
 
     async def _ids(self, plural: str, slugs: Iterable[str]) -> dict[str, int]:
-        rows = self._database[plural].find({"slug": {"$in": list(slugs)}}, {"slug": 1})
+        rows = self._collection(plural).find({"slug": {"$in": list(slugs)}}, {"slug": 1})
         return {row["slug"]: row["_id"] for row in await rows.to_list(None)}
 
 
