@@ -250,4 +250,4 @@ async def test_changes_of_one_record_at_the_same_time_are_not_tried_in_vain(
     await asyncio.gather(
         *(api.patch(path, {"website": f"https://e.org/{at}"}) for at, path in enumerate(paths))
     )
-    assert sorted(commands.take()) == ["find"] * 20 + ["findAndModify"] * 20
+    assert sorted(commands.take()) == ["find"] * 20 + ["update"] * 20
