@@ -1234,7 +1234,7 @@ async def test_term_that_somebody_makes_in_between_is_linked(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    links = api.store._links
+    links = api.store._known_links
     find = links._find
 
     async def find_too_early(wishes: Wishes) -> Found:
