@@ -28,10 +28,15 @@ def sent_token(request: web.Request) -> str | None:
     return ""
 
 
+def stranger(mode: str) -> Caller:
+    """Who calls without credentials."""
+    return EVERYBODY if mode == "open" else PUBLIC
+
+
 def identify(mode: str, tokens: Tokens) -> Middleware:
     """Middleware that says who calls. A token is checked even where none is needed."""
 
-    stranger = EVERYBODY if mode == "open" else PUBLIC
+    nobody = stranger(mode)
 
     async def known(token: str) -> Caller:
         if found := await tokens.caller(token):
@@ -43,7 +48,7 @@ def identify(mode: str, tokens: Tokens) -> Middleware:
         # What is not there is not there for anybody: the route comes before the credentials.
         if request.match_info.http_exception is None:
             token = sent_token(request)
-            request[CALLER] = stranger if token is None else await known(token)
+            request[CALLER] = nobody if token is None else await known(token)
         return await handler(request)
 
     return middleware

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from config import SettingError, Settings
 from config.settings import PREFIX
+from service.access import stranger
 from service.app import create_app
 from service.demo import fill
 from service.door import Door
@@ -147,7 +148,7 @@ async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Applicatio
     """The application with a store of its own; both end with the stack."""
     uri, site = settings.mongodb_uri, site_of(settings)
     store = await stack.enter_async_context(open_store(uri, settings.database, site, patient=True))
-    await stack.enter_async_context(sweeping(store))
+    await stack.enter_async_context(sweeping(store, stranger(settings.access)))
     return create_app(settings, store)
 
 

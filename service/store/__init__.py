@@ -7,6 +7,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import date
 from typing import Any
 
 import pymongo
@@ -14,11 +15,13 @@ from pymongo.errors import PyMongoError
 
 from schemas import KINDS
 from schemas.caller import Caller
+from schemas.dates import Moment
 from schemas.errors import Problem
 from schemas.kind import Kind
 from schemas.site import Site
 from service.store.changes import Changes
 from service.store.client import Client, Database, connect
+from service.store.foresight import foresee
 from service.store.indexes import create_indexes
 from service.store.lists import Page, find_page
 from service.store.tokens import Tokens
@@ -36,6 +39,7 @@ class Store(Changes):
         super().__init__(client, database, site)
         self.tokens = Tokens(database, self.ids)
         self.started = False
+        self._foreseen: date | None = None
 
     async def start(self) -> None:
         """Makes indexes and counters ready; harmless when they are."""
@@ -65,12 +69,20 @@ class Store(Changes):
         await self.counts.sweep(self.site.now())
         await self.news.keep_up()
 
-    async def keep_sweeping(self) -> None:
+    async def foresee(self, stranger: Caller) -> None:
+        """Once on each day, with which another list of coming events begins."""
+        today = Moment(instant=self.site.now()).in_zone(self.site.zone).date()
+        if today != self._foreseen:
+            self._foreseen = today  # also if it fails: a list may be too long to be counted in time
+            await foresee(self, stranger)
+
+    async def keep_sweeping(self, stranger: Caller) -> None:
         while True:
             try:
                 if not self.started:
                     await self.start()
                 await self.sweep()
+                await self.foresee(stranger)
             except (PyMongoError, Problem) as error:
                 log.warning("sweep will be tried again: %s", error)
             except Exception:  # a bug in one sweep must not end all later ones
@@ -113,9 +125,9 @@ async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) 
 
 
 @asynccontextmanager
-async def sweeping(store: Store) -> AsyncIterator[None]:
-    """Sweeps in the background for as long as it is open."""
-    task = asyncio.create_task(store.keep_sweeping())
+async def sweeping(store: Store, stranger: Caller) -> AsyncIterator[None]:
+    """Sweeps in the background for as long as it is open, and looks ahead for callers without a name."""
+    task = asyncio.create_task(store.keep_sweeping(stranger))
     try:
         yield
     finally:

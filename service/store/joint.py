@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
@@ -18,5 +19,10 @@ class Joint(Generic[Result]):
     async def do(self, key: bytes, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         if (task := self._under_way.get(key)) is None:
             task = self._under_way[key] = asyncio.create_task(work())
-            task.add_done_callback(lambda _: self._under_way.pop(key))
+            task.add_done_callback(partial(self._end, key))
         return await asyncio.shield(task)
+
+    def _end(self, key: bytes, task: asyncio.Task[Result]) -> None:
+        del self._under_way[key]
+        if not task.cancelled():
+            task.exception()  # whoever still waits is told it; if nobody does, it need not be told

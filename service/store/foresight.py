@@ -1,0 +1,18 @@
+"""Foresight: the list that everybody asks for is counted before anybody has to wait for it."""
+
+from __future__ import annotations
+
+from schemas.caller import Caller
+from schemas.event import EVENT
+from schemas.kind import load
+from service.store.depths import FAR
+from service.store.lists import find_page
+from service.store.records import Records
+
+
+async def foresee(records: Records, caller: Caller) -> None:
+    """Counts the list of coming events, and sets marks on the way to its end."""
+    query = load(EVENT.query, {}, records.site)
+    total = (await find_page(records, EVENT, query, caller)).total
+    if last := max(0, total - FAR) // query["per_page"]:
+        await find_page(records, EVENT, query | {"page": last}, caller)
