@@ -19,7 +19,7 @@ Collection = AsyncIOMotorCollection[dict[str, Any]]
 
 
 def collections(database: Database) -> Callable[[str], Collection]:
-    """Gives the collections of a database by name. Each is made once, which costs as much as a question."""
+    """Gives the collections of a database by name. Each is made once: the driver takes its time to do so."""
     return cache(database.__getitem__)
 
 

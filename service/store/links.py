@@ -64,6 +64,7 @@ class Links:
         self._looks = Batch[Wishes, Found](self._look)
 
     async def resolve(self, data: Mapping[str, Any], caller: Caller) -> Linked:
+        """What all links mean that were sent for an event."""
         copies: dict[str, Any] = {}
         new: list[New] = []
         wrong: dict[str, str] = {}
