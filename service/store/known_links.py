@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bson import ObjectId
 
@@ -45,14 +45,19 @@ class KnownLinks(Links):
         return not isinstance(wish, dict) and (kind.name, wish) in self._sure
 
     async def _look(self, asked: Sequence[Wishes]) -> dict[Wishes, Found]:
-        epoch = await self._epoch.now()  # first: what is found is at least as new
+        named = [wishes for wishes in asked if not any(isinstance(wish, dict) for _, wish in wishes.of)]
+        epoch = await self._epoch.now() if named else None  # first: what is found is at least as new
         looked = await super()._look(asked)
+        if epoch:
+            self._learn(epoch, {wishes: looked[wishes] for wishes in named})
+        return looked
+
+    def _learn(self, epoch: ObjectId, looked: Mapping[Wishes, Found]) -> None:
         if epoch != self._known.epoch or len(self._sure) > MOST:
             self._begin(epoch)
-        for wishes, found in looked.items() if epoch else ():
+        for wishes, found in looked.items():
             for kind, wish in wishes.of:
                 self._remember(kind, wish, found.meant(kind, wish))
-        return looked
 
     def _remember(self, kind: Kind, wish: Wish, record: Document | None) -> None:
         if record and is_sure(wish, record) and len(record.get("description") or "") <= LONGEST:
