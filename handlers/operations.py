@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from aiohttp.typedefs import Handler
 
 from handlers.ports import Store
-from handlers.records import Memories, PasswordInput, RecordHandlers
-from schemas.kind import Input, Kind
+from handlers.records import EventReadInput, Memories, PasswordInput, RecordHandlers
+from schemas.kind import Input, Kind, ReadInput
 from schemas.language import Text
+from schemas.site import Site
 
 UPDATES = ("POST", "PUT", "PATCH")
 WRITING = (401, 403, 412)
@@ -33,9 +34,9 @@ class Operation:
     is_list: bool = False
 
 
-def operations(kind: Kind, store: Store, kept: Memories) -> list[Operation]:
+def operations(kind: Kind, store: Store, site: Site, kept: Memories) -> list[Operation]:
     """The operations of one kind; posts are addressed by slug too."""
-    handlers = RecordHandlers(kind, store, kept)
+    handlers = RecordHandlers(kind, store, site, kept)
     table = [*on_list(kind, handlers), *on_item(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.schema)]
     if kind.is_post:
         table += on_item(kind, handlers, f"/{kind.plural}/by-slug/{{slug:[^/]+}}", kind.renaming)
@@ -68,7 +69,7 @@ def on_list(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
 
 
 def on_item(kind: Kind, handlers: RecordHandlers, path: str, schema: type[Input]) -> list[Operation]:
-    password = PasswordInput if kind.name == "event" else None
+    is_event = kind.name == "event"
     return [
         Operation(
             methods=("GET",),
@@ -76,7 +77,7 @@ def on_item(kind: Kind, handlers: RecordHandlers, path: str, schema: type[Input]
             handler=handlers.read,
             summary=Text("Read one record"),
             kind=kind,
-            query=password,
+            query=EventReadInput if is_event else ReadInput,
             problems=(304, 400, 404, *((403, 410) if kind.is_post else ())),
         ),
         Operation(
@@ -85,7 +86,7 @@ def on_item(kind: Kind, handlers: RecordHandlers, path: str, schema: type[Input]
             handler=handlers.delete,
             summary=Text("Delete a record"),
             kind=kind,
-            query=password,
+            query=PasswordInput if is_event else None,
             problems=(400, 404, *WRITING, *((410,) if kind.is_post else ())),
         ),
         Operation(

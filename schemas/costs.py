@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from schemas.language import Text
+from schemas.sanitizing import plain_text
 
 LONGEST = 500
 MOST_DIGITS = 20
@@ -72,6 +73,7 @@ def _read(text: str, site: Currency) -> Cost:
         raise ValueError(Text("A cost is at most {limit} characters long.", limit=LONGEST))
     if re.search(r"[\x00\ud800-\udfff]", text):
         raise ValueError(Text("A cost must be text without NUL characters and lone surrogates."))
+    text = plain_text(text)
     if text.strip().lower() in FREE:
         return _cost("Free" if text.strip().lower() == "free" else text, site, ["0"])
     return _priced(text, site) or _cost(text if text.strip() else "", site, [])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from schemas.language import Text
@@ -37,7 +38,23 @@ class InvalidFields(Problem):
     """Fields or parameters have values that cannot be used; all of them are named."""
 
     def __init__(self, params: Mapping[str, str]) -> None:
-        super().__init__(Text("Not valid: {names}.", names=", ".join(sorted(params))), params=dict(params))
+        self.params = dict(params)
+        super().__init__(Text("Not valid: {names}.", names=", ".join(sorted(params))), params=self.params)
+
+
+class Problems(dict[str, str]):
+    """Bad values by field, gathered so that the caller is told of all of them at once."""
+
+    @contextmanager
+    def gather(self) -> Iterator[None]:
+        try:
+            yield
+        except InvalidFields as refused:
+            self.update(refused.params)
+
+    def refuse(self) -> None:
+        if self:
+            raise InvalidFields(self)
 
 
 class TermExists(Problem):

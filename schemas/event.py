@@ -12,6 +12,7 @@ from schemas.event_view import FLAGS, LINKED, EventShape, json_ld, represent
 from schemas.fields import (
     Choice,
     Flag,
+    Html,
     Many,
     Name,
     Number,
@@ -29,7 +30,7 @@ from schemas.kind import Document, Kind, ListInput
 from schemas.language import Text
 from schemas.links import PostLinks, TermLinks
 from schemas.organizer import ORGANIZER
-from schemas.post import PostInput, about, settle_post
+from schemas.post import PostInput, about, flag, settle_post
 from schemas.site import Site
 from schemas.tag import TAG
 from schemas.timing import settle_times
@@ -46,7 +47,7 @@ class EventInput(PostInput):
     start_date = When(required=True, metadata=about(Text("start date and time")))
     end_date = When(required=True, metadata=about(Text("end date and time")))
     slug = SlugText(metadata=about(Text("event slug")))
-    excerpt = Words(metadata=about(Text("event excerpt")))
+    excerpt = Html(metadata=about(Text("event excerpt")))
     timezone = Zoned(metadata=about(Text("time zone of the event; by default the site's")))
     all_day = Flag(metadata=about(Text("event lasts the whole day"), default=False))
     cost = Price(metadata=about(Text("event cost: a number, a text or a range")))
@@ -114,10 +115,12 @@ def settle(changes: Document, stored: Document | None, site: Site) -> Document:
     settled = settle_post(changes, stored, site) | settle_times(changes, stored, site)
     for name in ("start_date", "end_date"):
         settled.pop(name, None)
-    settled |= {name: bool(settled.get(name)) for name in FLAGS if name in settled or stored is None}
+    settled |= {name: flag(name, settled) for name in FLAGS if name in settled or stored is None}
     if "cost" in changes or stored is None:
         cost = changes.get("cost") or read_cost("", site.currency)
         settled["cost"] = {"text": cost.text, "details": cost.details}
+        if stored and stored["cost"]["text"] == cost.text:
+            del settled["cost"]  # the site's currency may have changed since, but not the cost
     if "post_parent" in changes or stored is None:
         settled["post_parent"] = changes.get("post_parent") or 0
     return settled

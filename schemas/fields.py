@@ -13,6 +13,7 @@ from marshmallow.experimental.context import Context
 from schemas.costs import read_cost
 from schemas.dates import parse_moment
 from schemas.language import Text
+from schemas.sanitizing import plain_text, safe_html
 from schemas.site import Site
 from schemas.zones import parse_zone
 
@@ -22,6 +23,8 @@ URL = re.compile(r"https?://[^\s/?#\\@]+[^\s\\]*", re.IGNORECASE)
 EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 
+QUOTING = re.compile("[<>\"'`]")
+"""What could end an attribute or open a tag where an address is shown in HTML."""
 UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
@@ -51,7 +54,7 @@ def with_metadata(options: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 class Words(fields.String):
-    """Free text, kept exactly as written; an empty one clears the field."""
+    """Free text, taken exactly as written; an empty one clears the field."""
 
     def __init__(self, limit: int = 100_000, **options: Any) -> None:
         options.setdefault("allow_none", True)
@@ -62,8 +65,25 @@ class Words(fields.String):
         return limited(clean(value), self.limit) or None
 
 
-class Numeral(Words):
-    """Free text that may be sent as a number, such as a ZIP code."""
+class PlainText(Words):
+    """A short text such as a city, stored without HTML tags."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
+        return plain_text(super()._deserialize(value, attr, data, **options) or "") or None
+
+
+class Html(Words):
+    """A text that may have markup, such as a description, stored without what is not safe to show."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
+        try:
+            return safe_html(super()._deserialize(value, attr, data, **options) or "") or None
+        except ValueError as error:
+            raise ValidationError(_said(error)) from None
+
+
+class Numeral(PlainText):
+    """A short text that may be sent as a number, such as a ZIP code."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         number = isinstance(value, int) and not isinstance(value, bool)
@@ -71,13 +91,13 @@ class Numeral(Words):
 
 
 class Name(fields.String):
-    """What a record is called: one visible text, without the blanks around it."""
+    """What a record is called: one visible text, without HTML tags and the blanks around it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**with_metadata(options, minLength=1, maxLength=500))
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
-        name = limited(clean(value).strip(), 500)
+        name = plain_text(limited(clean(value).strip(), 500)).strip()
         if not name:
             raise ValidationError(Text("Must not be blank."))
         return name
@@ -154,7 +174,7 @@ def web_address(value: Any) -> str:
     address = limited(clean(value), 2048)
     if not URL.fullmatch(address) or not _has_host(address):
         raise ValidationError(Text("Must be a web address that starts with http:// or https://."))
-    return address
+    return QUOTING.sub(lambda mark: f"%{ord(mark[0]):02X}", address)
 
 
 def _has_host(address: str) -> bool:
@@ -190,7 +210,7 @@ class Picture(fields.String):
         if isinstance(value, Mapping):
             named = value.keys() & {"url", "id"}
             value = (value.get("url") or value.get("id") or "") if named else value
-        if value == "":
+        if value in ("", "0", "false") or value == 0:  # False equals 0
             return None
         if re.fullmatch(r"[0-9]{1,19}", str(value)) and not isinstance(value, bool):
             return {"id": whole(value, 1), "url": None}
@@ -232,10 +252,11 @@ def _said(error: ValueError) -> str:
 
 
 def spread(value: Any) -> list[Any]:
-    """One list from its spellings: an array, a comma-separated string, or one value."""
-    items = value if isinstance(value, list) else [value]
-    parts = [part for item in items for part in (item.split(",") if isinstance(item, str) else [item])]
-    return [part.strip() if isinstance(part, str) else part for part in parts if part not in ("", None)]
+    """One list from its spellings: an array, a comma-separated string, or one value. An item of an array is
+    one value, commas and all."""
+    items = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    stripped = [item.strip() if isinstance(item, str) else item for item in items]
+    return [item for item in stripped if item not in ("", None)]
 
 
 class Many(fields.List[Any]):

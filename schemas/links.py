@@ -12,6 +12,7 @@ from schemas.errors import InvalidFields, MissingFields
 from schemas.fields import clean, limited, site, spread, whole
 from schemas.kind import Kind, load
 from schemas.language import Text
+from schemas.sanitizing import plain_text
 
 MOST = 100
 
@@ -47,7 +48,9 @@ class TermLinks(Links):
     def other(self, value: Any) -> str:
         if not isinstance(value, str):
             raise ValidationError(Text("Must be IDs, slugs or names."))
-        return limited(clean(value), 500)
+        if not (name := plain_text(limited(clean(value), 500)).strip()):
+            raise ValidationError(Text("Must not be blank."))
+        return name
 
 
 class PostLinks(Links):

@@ -7,10 +7,10 @@ from typing import Any
 
 from marshmallow import fields
 
-from schemas.fields import Choice, Flag, Many, Name, SlugText, Whole, Words
+from schemas.fields import Choice, Flag, Html, Many, Name, SlugText, Whole, Words
 from schemas.kind import Document, Input, Kind, ListInput, Shape, View
 from schemas.language import Text
-from schemas.post import about
+from schemas.post import about, shown_warnings
 from schemas.site import Site
 
 ORDERS = ("name", "slug", "id", "count", "parent", "description", "include")
@@ -20,7 +20,7 @@ class TermInput(Input):
     """Body of a term."""
 
     name = Name(required=True, metadata=about(Text("term name")))
-    description = Words(metadata=about(Text("description")))
+    description = Html(metadata=about(Text("description")))
     slug = SlugText(metadata=about(Text("slug")))
 
 
@@ -53,7 +53,7 @@ class TermShape(Shape):
     id = fields.Integer()
     name = fields.String()
     slug = fields.String()
-    description = fields.String(allow_none=True)
+    description = fields.String()
     taxonomy = fields.String()
     parent = fields.Integer(
         metadata=about(Text("parent category, 0 at the top; categories only"), absent=True)
@@ -61,6 +61,7 @@ class TermShape(Shape):
     count = fields.Integer(metadata=about(Text("published events; not shown inside events"), absent=True))
     url = fields.String()
     urls = fields.Nested(UrlsShape)
+    warnings = shown_warnings()
 
 
 def settle(changes: Document, stored: Document | None, site: Site) -> Document:
@@ -77,7 +78,7 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
         "id": id,
         "name": record["name"],
         "slug": record["slug"],
-        "description": record.get("description"),
+        "description": record.get("description") or "",
     }
     shown["taxonomy"] = f"event_{kind.name}"
     if "parent" in kind.copied:

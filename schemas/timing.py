@@ -18,6 +18,8 @@ def settle_times(changes: dict[str, Any], stored: dict[str, Any] | None, site: S
     """The stored times of an event after the changes; an end alone is checked against the other one."""
     if stored is not None and not any(name in changes for name in TIMED):
         return {}
+    if stored is None and not {"start_date", "end_date"} <= changes.keys():
+        return {}  # one of them was refused
     kept = parse_zone(stored["timezone"]) if stored and "timezone" not in changes else site.zone
     zone = changes.get("timezone") or kept
     all_day = changes["all_day"] if "all_day" in changes else (stored or {}).get("all_day")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 
 from aiohttp import web
@@ -12,7 +13,7 @@ from config import Settings
 from handlers import document, health, index, pages
 from handlers.memory import Memory
 from handlers.operations import Operation, operations
-from handlers.records import memories
+from handlers.records import Memories, memories
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
@@ -33,9 +34,9 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     passed = [answer_problems(finish), traffic.let_pass, pack_answers(memory), *guards(settings, store)]
     app = web.Application(middlewares=passed, client_max_size=settings.max_body)
     app[TRAFFIC] = traffic
-    table = route_table(store.site, store, memory)
+    kept = memories(store, memory)
     for prefix in (store.site.namespace, *settings.aliases):
-        mount(app, prefix, table)
+        mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, kept))
     app.add_routes(pages.routes(store.site))
     app.add_routes(health.routes(store))
     return app
@@ -50,9 +51,9 @@ def guards(settings: Settings, store: Store) -> list[Middleware]:
     return [*passed, identify(settings.access, store.tokens)]
 
 
-def route_table(site: Site, store: Store, memory: Memory) -> list[Operation]:
-    kept = memories(store, memory)
-    records = [operation for kind in KINDS for operation in operations(kind, store, kept)]
+def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
+    """The operations under one path; the site's links lead there."""
+    records = [operation for kind in KINDS for operation in operations(kind, store, site, kept)]
     table: list[Operation] = []
     table += [*index.operations(site, table), *document.operations(site, table), *records]
     return table

@@ -16,7 +16,7 @@ from pymongo.errors import PyMongoError
 from schemas import KINDS
 from schemas.caller import Caller
 from schemas.dates import Moment
-from schemas.errors import Problem
+from schemas.errors import Problem, Problems
 from schemas.kind import Kind
 from schemas.site import Site
 from service.store.changes import Changes
@@ -24,6 +24,7 @@ from service.store.client import Client, Database, connect
 from service.store.foresight import foresee
 from service.store.indexes import create_indexes
 from service.store.lists import Page, find_page
+from service.store.records import NO_PROBLEMS
 from service.store.tokens import Tokens
 
 __all__ = ["Page", "Store", "open_store"]
@@ -49,10 +50,12 @@ class Store(Changes):
         await self.ids.catch_up()
         self.started = True
 
-    async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
+    async def page(
+        self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
+    ) -> Page:
         if kind.copied:  # asked for by how much they are used
             await self.counts.catch_up()
-        return await find_page(self, kind, query, caller)
+        return await find_page(self, kind, query, caller, problems)
 
     async def is_alive(self) -> bool:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.caller import Caller
-from schemas.errors import InvalidFields
+from schemas.errors import InvalidFields, Problems
 from schemas.kind import Kind
 from schemas.language import Text
 from service.store.asked import Asked, ordered
@@ -15,10 +15,17 @@ from service.store.records import Records
 from service.store.visibility import UNLOCKED, visible
 
 
-async def post_list(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Asked:
-    conditions = [visible(caller, query.get("status"))]
+async def post_list(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+) -> Asked:
+    conditions: list[dict[str, Any]] = []
+    with problems.gather():
+        conditions.append(visible(caller, query.get("status")))
     if query.get("event") is not None:
-        conditions.append({"_id": {"$in": await linked_ids(records, kind, "event", query["event"], caller)}})
+        with problems.gather():
+            ids = await linked_ids(records, kind, "event", query["event"], caller)
+            conditions.append({"_id": {"$in": ids}})
+    problems.refuse()
     if query.get("has_events") is not None:
         used = await _used(records, kind, caller, {"$gt": 0}, "")
         conditions.append(used if query["has_events"] else {"$nor": [used]})
