@@ -49,6 +49,11 @@ def parser() -> argparse.ArgumentParser:
     importing.add_argument(
         "--author", type=int, default=0, metavar="ID", help="author of records that name none (default 0)"
     )
+    importing.add_argument(
+        "--ignore-unknown-fields",
+        action="store_true",
+        help="import records without the fields that are unknown",
+    )
     token = commands.add_parser("token", help="make, list and revoke access tokens")
     actions = token.add_subparsers(dest="action", required=True, metavar="ACTION")
     create = _command(actions, "create", "make a token; it is printed once, as the last line")
@@ -105,7 +110,13 @@ def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, An
     if arguments.command == "demo":
         return fill_demo(settings)
     if arguments.command == "import":
-        return import_file(settings, arguments.file, arguments.kind, arguments.author)
+        return import_file(
+            settings,
+            arguments.file,
+            arguments.kind,
+            arguments.author,
+            ignore_unknown=arguments.ignore_unknown_fields,
+        )
     if arguments.action == "create":
         return make_token(settings, arguments.role, arguments.name)
     return list_tokens(settings) if arguments.action == "list" else revoke_token(settings, arguments.id)

@@ -240,6 +240,18 @@ async def test_a_line_is_refused_in_the_words_of_the_api(bad: Body, api: Api, im
     assert errors.splitlines() == [f"line 1: {text}" for text in said]
 
 
+async def test_unknown_fields_are_refused_unless_they_are_to_be_ignored(api: Api, importer: Importer) -> None:
+    shown = await api.event("Shown", tags=["red"])
+    bodies = [event(catgories=["x"], venue={"venue": "Hall", "ctiy": "Oslo"}, cost="5"), shown]
+    status, output, errors = await importer.run(bodies)
+    assert (status, output) == (1, "1 imported, 0 already there, 1 refused")
+    said = "Unknown field; --ignore-unknown-fields imports the record without it."
+    assert errors.splitlines() == [f"line 1: {name}: {said}" for name in ("catgories", "venue.ctiy")]
+    status, output, errors = await importer.run(bodies, "--ignore-unknown-fields")
+    assert (status, output) == (0, "1 imported, 1 already there, 0 refused"), errors
+    assert (await api.get("/events"))[1]["events"][-1]["venue"]["venue"] == "Hall"
+
+
 async def test_a_line_is_imported_once(importer: Importer) -> None:
     """Also from another file, in another order, beside new lines, and after a bad one is put right."""
     first: list[Body | str] = [event("A"), event("B"), event("B"), "{", event("C")]
