@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 from config import SettingError, Settings
 from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
+from service.database import opened
 from service.lines import Batch, batches, read
 from service.progress import Progress
-from service.serve import opened
 from service.store.bulk import Bulk, Outcome, bulk
 from service.store.drafts import Row
 
@@ -30,7 +30,8 @@ async def import_file(settings: Settings, path: str, plural: str, author: int) -
     kind = BY_PLURAL[plural]
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
-        async with opened(settings) as store, bulk(store, kind, caller) as way, tasks() as start:
+        async with opened(settings) as (store, location), bulk(store, kind, caller) as way, tasks() as start:
+            print(f"Importing into {location}", file=sys.stderr)
             progress, total = Progress(sys.stderr, size), Outcome()
             parts = ahead(batches(file, kind, settings.max_body), way, start)
             async for end, outcome in stored(parts, way, start):
