@@ -54,6 +54,6 @@ def _home() -> Path:
         home = Path.home()
     except RuntimeError:
         home = Path()
-    if not home.is_absolute() or not home.is_dir():
+    if not home.is_absolute() or not home.is_dir() or home == Path("/"):
         raise EmbeddedError("no home directory for the data: set KALENDS_DATA_DIR")
     return home
