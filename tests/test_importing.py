@@ -70,10 +70,12 @@ class Importer:
         return process.returncode, output.strip(), self.without_place(errors)
 
     def without_place(self, errors: str) -> str:
-        """What is said beside the first line, which names the database."""
-        first, _, others = errors.partition("\n")
-        assert first.startswith(f"Importing into database {self.store.database.name} of MongoDB at /"), errors
-        return others
+        """What is said beside the line that names the database."""
+        lines = errors.splitlines(keepends=True)
+        named = f"Importing into database {self.store.database.name} of MongoDB at /"
+        others = [line for line in lines if not line.startswith(named)]
+        assert len(others) == len(lines) - 1, errors
+        return "".join(others)
 
 
 RUN = "\nfrom service.__main__ import main\nmain()\n"
@@ -505,6 +507,8 @@ async def test_the_example_of_the_readme(importer: Importer) -> None:
     readme = (REPOSITORY / "README.md").read_text()
     example = readme.split("$ cat events.ndjson\n")[1].split("```")[0]
     texts, shown = example.split("$ kalends import events.ndjson\n")
+    place, _, shown = shown.partition("\n")
+    assert place.startswith("Importing into database kalends of the embedded MongoDB in /")
     status, output, errors = await importer.run(texts.splitlines())
     assert (status, errors + output + "\n") == (1, shown)
 
