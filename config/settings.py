@@ -122,10 +122,14 @@ class Settings:
         return {PREFIX + name.upper(): text for name, text in texts.items() if text}
 
     def is_local(self) -> bool:
-        try:
-            return self.host == "localhost" or ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 FIELDS = {one.name: one for one in fields(Settings)}

@@ -9,11 +9,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from pymongo.errors import ConnectionFailure, PyMongoError
 
 from config import Settings
+from config.settings import is_loopback
 from service.database import Location
 from service.store.failures import brief
 from service.store.versions import server_version, warning_about
@@ -41,14 +43,23 @@ async def announcing(
 
 
 async def _announce(settings: Settings, location: Location, listening: tuple[Any, ...]) -> None:
-    if settings.base_url and settings.is_local() and not settings.auth:
+    if is_exposed(settings):
         log.warning(
-            "every caller may write, also through a proxy: set KALENDS_AUTH=token if that is not meant"
+            "every caller may write, also through a proxy; if that is not meant, set KALENDS_AUTH=token"
         )
     if not location.data_dir:
         await _mongodb_answers(location)
     await _service_is_ready(listening)
     print(banner(settings, location), flush=True)
+
+
+def is_exposed(settings: Settings) -> bool:
+    """A public address of a service on loopback means a proxy, for which nobody has chosen open mode."""
+    return (
+        not settings.auth
+        and bool(settings.base_url)
+        and not is_loopback(urlsplit(settings.base_url).hostname or "")
+    )
 
 
 async def _mongodb_answers(location: Location) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from pymongo.errors import OperationFailure, ServerSelectionTimeoutError
 
-from service.announcing import _mongodb_answers
+from config import Settings
+from service.announcing import _mongodb_answers, is_exposed
 from service.database import Location
 from service.store.failures import Failures, brief
 from service.store.versions import server_version, warning_about
@@ -78,3 +80,18 @@ def test_a_failure_is_logged_once_until_it_is_over(caplog: pytest.LogCaptureFixt
         "maintenance succeeded again",
         "maintenance failed; retrying: refused",
     ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, False),
+        ({"base_url": "https://events.example.org"}, True),
+        ({"base_url": "https://events.example.org", "auth": "open"}, False),
+        ({"base_url": "https://events.example.org", "auth": "token"}, False),
+        ({"base_url": "http://localhost:8080"}, False),
+        ({"base_url": "http://[::1]:8080"}, False),
+    ],
+)
+def test_open_mode_behind_a_proxy_is_warned_of(chosen: dict[str, str], expected: bool) -> None:
+    assert is_exposed(replace(Settings(), **chosen)) is expected  # type: ignore[arg-type]

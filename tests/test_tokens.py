@@ -49,6 +49,13 @@ async def test_an_expired_token_is_refused(store: Store, with_token: Callable[[s
     await until(is_over)
 
 
+async def test_tokens_of_several_commands_are_numbered_without_gaps(store: Store) -> None:
+    first = await store.tokens.issue("a", Role.ADMIN)
+    other = Store(store.client, store.database, store.site)
+    assert (await other.tokens.issue("b", Role.ADMIN)).id == first.id + 1
+    await other.close()
+
+
 async def test_a_token_of_an_earlier_version_works_and_never_expires(
     store: Store, with_token: Callable[[str], Api]
 ) -> None:

@@ -59,7 +59,7 @@ class Tokens:
         return (await self.issue(name, role)).token
 
     async def issue(self, name: str, role: Role, expires: datetime | None = None) -> Issued:
-        made = Issued(await self._ids.next("token"), f"kal_{secrets.token_urlsafe(32)}")
+        made = Issued(await self._ids.single("token"), f"kal_{secrets.token_urlsafe(32)}")
         times = {"created_utc": utc_now(), "expires_utc": expires, "last_used_utc": None}
         known = {"_id": made.id, "name": name, "role": role.value, "digest": digest(made.token)}
         await self._tokens.insert_one(known | times)
