@@ -16,9 +16,9 @@ from config import SettingError, Settings
 from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
 from schemas.errors import Problem
+from service.database import opened
 from service.lines import Batch, Line, batches, read
 from service.progress import Progress
-from service.serve import opened
 from service.store.bulk import Bulk, Outcome, bulk
 from service.store.drafts import Row
 
@@ -35,7 +35,8 @@ async def import_file(
     kind = BY_PLURAL[plural]
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
-        async with opened(settings) as store, bulk(store, kind, caller) as way, tasks() as start:
+        async with opened(settings) as (store, location), bulk(store, kind, caller) as way, tasks() as start:
+            print(f"Importing into {location}", file=sys.stderr)
             progress, total = Progress(sys.stderr, size), Outcome()
             read_rows = partial(read, kind=kind, site=store.site, ignore_unknown=ignore_unknown)
             parts = ahead(batches(file, kind, settings.max_body), way, read_rows, start)

@@ -17,7 +17,7 @@ from gunicorn.workers import base
 from config import Settings, read_settings
 from config.logs import configure
 from service.ending import Ending, Haste
-from service.serve import announce, answer
+from service.serve import answer
 from service.traffic import GRACE
 
 ASKS = {signal.SIGTERM: Haste.RETIRE, signal.SIGINT: Haste.STOP, signal.SIGQUIT: Haste.NOW}
@@ -110,7 +110,6 @@ class Workers(BaseApplication):  # type: ignore[misc]
             "control_socket_disable": True,
             "loglevel": "warning",
             "proc_name": "kalends",
-            "when_ready": lambda _: announce(self._settings),
         }
         for name, value in chosen.items():
             self.cfg.set(name, value)

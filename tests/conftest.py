@@ -25,6 +25,14 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
     return {"uvloop": uvloop.new_event_loop}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _home_of_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test touches the data of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def mongodb_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with asyncio.Runner() as runner:
