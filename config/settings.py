@@ -81,10 +81,10 @@ def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 def origins(text: str) -> tuple[str, ...]:
-    if text in ("*", "none"):
-        return (text,) if text == "*" else ()
+    if text == "none":
+        return ()
     found = tuple(part.strip().rstrip("/").lower() for part in text.split(","))
-    if not all(re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", one) for one in found):
+    if not all(re.fullmatch(r"\*|https?://[a-z0-9.-]+(:[0-9]{1,5})?", one) for one in found):
         raise ValueError("*, none, or origins such as https://www.example.org")
     return found
 
@@ -129,13 +129,15 @@ class Settings:
         (), networks, "networks of proxies whose X-Forwarded-For is believed, separated by commas"
     )
     cors_origins: tuple[str, ...] = setting(
-        ("*",), origins, "sites whose pages may read the API, separated by commas (*: all; none)"
+        ("*",), origins, "sites whose pages may read, and write with a token; * lets all others read; none"
     )
     geoloc_radius: float = setting(40.234, decimal(0.001, 20038), "default radius of a place filter in km")
     currency_symbol: str = setting("$", word, "currency of a cost that names none")
     currency_code: str = setting("USD", word, "its ISO code")
     currency_position: str = setting("prefix", one_of("prefix", "suffix"), "where its symbol stands")
     log_level: str = setting("info", one_of("debug", "info", "warning", "error"), "how much is logged")
+    log_format: str = setting("text", one_of("text", "json"), "how it is logged: text or json")
+    access_log: str = setting("on", one_of("on", "off"), "whether each request is logged: on or off")
 
     @property
     def access(self) -> str:

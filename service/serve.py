@@ -24,6 +24,7 @@ from service.door import Door
 from service.embedded import embedded_mongod, running_uri
 from service.ending import Ending, Haste
 from service.guard import guarded
+from service.protocol import Runner
 from service.site import site_of
 from service.store import Store, open_store, sweeping
 from service.store.client import connect
@@ -131,7 +132,7 @@ async def answer(settings: Settings, taken: socket.socket, ending: Ending, ready
         app = await ending.unless_asked(ready_app(settings, stack))
         if app is None:
             return
-        runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
+        runner = Runner(app, settings, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         gc.set_threshold(*COLLECTING)
