@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
 
-TEXT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+class TextFormatter(logging.Formatter):
+    """Lines for people: local time, level, logger, message."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        when = f"{_local_second(int(record.created))},{int(record.msecs):03d}"
+        return f"{when} {record.levelname:<7} {record.name}: {record.message}"
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object per line. What is logged as `extra={"fields": {...}}` becomes fields of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+        said: dict[str, Any] = {
+            "time": f"{_utc_second(int(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -27,9 +36,21 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(said, default=str)
 
 
+@lru_cache(1)
+def _local_second(second: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
+
+
+@lru_cache(1)
+def _utc_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 def configure(level: str, form: str = "text") -> None:
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(TEXT))
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # A line per request must cost little: what no format here shows is not looked up for each line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     for noisy in ("pymongo", "asyncio", "aiohttp.access"):
         logging.getLogger(noisy).setLevel("WARNING")

@@ -21,7 +21,7 @@ from service.malformed import problem_of_message
 from service.request_ids import RequestIds, id_of
 from service.request_log import path_of
 
-log = logging.getLogger("kalends.requests")
+log = logging.getLogger("kalends.errors")
 
 TABLE: dict[type[Problem], tuple[int, str]] = {
     errors.BadRequest: (400, "rest_bad_request"),

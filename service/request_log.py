@@ -31,7 +31,8 @@ class RequestLog(AbstractAccessLogger):
         # Health checks come every few seconds; nobody wants to read them.
         level = logging.DEBUG if path.startswith("/health/") else logging.INFO
         if self.logger.isEnabledFor(level):
-            fields = {
+            record = self.logger.makeRecord(self.logger.name, level, "", 0, LINE, (), None)
+            record.fields = fields = {
                 "method": "-" if is_unreadable(request) else request.method,
                 "path": path,
                 "status": response.status,
@@ -40,7 +41,8 @@ class RequestLog(AbstractAccessLogger):
                 "role": role_of(request),
                 "request_id": id_of(request),
             }
-            self.logger.log(level, LINE, *fields.values(), extra={"fields": fields})
+            record.args = tuple(fields.values())
+            self.logger.handle(record)
 
 
 def milliseconds_since(request: web.BaseRequest) -> float:
@@ -55,7 +57,9 @@ def is_unreadable(request: web.BaseRequest) -> bool:
 def path_of(request: web.BaseRequest) -> str:
     """The path as it was sent, percent-encoded, so that it cannot start a new line in the log."""
     path = "" if is_unreadable(request) else request.rel_url.raw_path[:LONGEST_PATH]
-    return UNPRINTABLE.sub(lambda found: f"\\x{ord(found[0]):02x}", path) or "-"
+    if not (path.isascii() and path.isprintable()):
+        path = UNPRINTABLE.sub(lambda found: f"\\x{ord(found[0]):02x}", path)
+    return path or "-"
 
 
 def role_of(request: web.BaseRequest) -> str:

@@ -77,7 +77,7 @@ async def talk(api: Api, message: bytes) -> Answer:
         await writer.wait_closed()
     head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
-    assert re.fullmatch(r"HTTP/[01]\.[0-9] [0-9]{3} .*", first), (message[:200], received[:200])
+    assert re.fullmatch(r"HTTP/1\.[01] [0-9]{3} .*", first), (message[:200], received[:200])
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
     return Answer(int(first.split()[1]), headers, body)
 

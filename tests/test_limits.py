@@ -95,6 +95,7 @@ async def test_a_body_that_does_not_come_is_given_up(
     async with asyncio.timeout(30):
         answer = await reader.readuntil(b"}}")
     assert b" 408 " in answer.splitlines()[0]
+    assert b"\r\nConnection: close\r\n" in answer
     assert b"rest_request_timeout" in answer
     writer.close()
     await writer.wait_closed()
