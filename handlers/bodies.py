@@ -76,6 +76,6 @@ def too_large(limit: int) -> TooLarge:
 
 def _window(body: bytes, coding: str) -> int:
     """zlib's number for a format. Many clients send deflate without the zlib header that belongs to it."""
-    if coding == "deflate" and (body[0] & 0x0F != 8 or int.from_bytes(body[:2]) % 31):
+    if coding == "deflate" and body[0] & 0x0F != 8:
         return -zlib.MAX_WBITS
     return CODINGS[coding]
