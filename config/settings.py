@@ -129,7 +129,9 @@ class Settings:
         (), networks, "networks of proxies whose X-Forwarded-For is believed, separated by commas"
     )
     cors_origins: tuple[str, ...] = setting(
-        ("*",), origins, "sites whose pages may read and, with a token, write, separated by commas (*: any site may read; none)"
+        ("*",),
+        origins,
+        "sites whose pages may read and, with a token, write, separated by commas (*: any site may read; none)",
     )
     geoloc_radius: float = setting(40.234, decimal(0.001, 20038), "default radius of a place filter in km")
     currency_symbol: str = setting("$", word, "currency of a cost that names none")

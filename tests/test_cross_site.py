@@ -170,6 +170,12 @@ async def test_a_service_on_the_network_is_reached_by_its_addresses(
     assert await written(api, {"Host": host}) == (201 if is_own else 403)
 
 
+async def test_a_write_without_a_token_is_told_to_send_one_in_token_mode(make_api: MakeApi) -> None:
+    api = await make_api(auth="token", cors_origins=(SITE,))
+    for headers in ({"Origin": SITE}, {"Origin": OTHER}, {"Host": "evil.example"}):
+        assert await written(api, headers) == 401
+
+
 async def test_a_token_proves_that_the_page_was_given_it(make_api: MakeApi) -> None:
     for mode in ("open", "token"):
         api = await make_api(auth=mode, cors_origins=(SITE,))

@@ -835,6 +835,8 @@ CLOSE = b"\r\nHost: x\r\nConnection: close\r\n\r\n"
 LINES: list[tuple[str, bytes, set[int]]] = [
     ("nothing that is HTTP", b"hello\r\n\r\n", {400}),
     ("unknown method", b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
+    ("unknown method after a good request",
+     b"GET /docs HTTP/1.1\r\nHost: x\r\n\r\nBREW / HTTP/1.1\r\n\r\n", {400}),
     ("lower-case method", b"get / HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
     ("raw bytes in the path", b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", {400, 404}),
     ("no version", b"GET /\r\n\r\n", {400}),

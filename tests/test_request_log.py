@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from schemas.caller import Role
 from service import request_log
 from tests.checker import until
 from tests.conftest import Api, MakeApi
+from tests.family import workers_of
 from tests.test_faults import Running, running
 from tests.wire import connected
 
@@ -216,6 +219,21 @@ async def test_a_process_logs_json(tmp_path: Path, mongodb_uri: str, worker_id: 
     assert line["bytes"] > 0
     assert line["milliseconds"] > 0
     assert "hidden" not in service.errors.read_text()
+
+
+async def test_the_manager_of_the_workers_logs_json_too(
+    tmp_path: Path, mongodb_uri: str, worker_id: str
+) -> None:
+    settings = {"MONGODB_URI": mongodb_uri, "DATABASE": f"test_{worker_id}", "WORKERS": "2"}
+    async with running(tmp_path / "data", LOG_FORMAT="json", **settings) as service:
+        os.kill(workers_of(service).pop(), signal.SIGKILL)
+
+        async def is_logged() -> bool:
+            return "gunicorn" in service.errors.read_text()
+
+        await until(is_logged)
+        said = [json.loads(line) for line in service.errors.read_text().splitlines()]
+    assert any(one["logger"] == "gunicorn.error" and "SIGKILL" in one["message"] for one in said)
 
 
 async def test_a_process_logs_no_request_if_told_so(tmp_path: Path, mongodb_uri: str, worker_id: str) -> None:
