@@ -73,10 +73,10 @@ def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 def origins(text: str) -> tuple[str, ...]:
-    if text in ("*", "none"):
-        return (text,) if text == "*" else ()
+    if text == "none":
+        return ()
     found = tuple(part.strip().rstrip("/").lower() for part in text.split(","))
-    if not all(re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", one) for one in found):
+    if not all(re.fullmatch(r"\*|https?://[a-z0-9.-]+(:[0-9]{1,5})?", one) for one in found):
         raise ValueError("*, none, or origins such as https://www.example.org")
     return found
 

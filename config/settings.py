@@ -82,7 +82,10 @@ class Settings:
         (), networks, "addresses or networks of proxies whose X-Forwarded-For is trusted, comma-separated"
     )
     cors_origins: tuple[str, ...] = setting(
-        ("*",), origins, "web origins whose pages may call the API, comma-separated (*: all; none: no origin)"
+        ("*",),
+        origins,
+        "web origins whose pages may read the API and, if named, write with a token; comma-separated "
+        "(*: all may read; none: no origin)",
     )
     geoloc_radius: float = setting(
         40.234, decimal(0.001, 20038), "default radius in km of a search around a place"
@@ -95,6 +98,8 @@ class Settings:
     log_level: str = setting(
         "info", one_of("debug", "info", "warning", "error"), "log level: debug, info, warning or error"
     )
+    log_format: str = setting("text", one_of("text", "json"), "format of log lines: text or json")
+    access_log: str = setting("on", one_of("on", "off"), "log a line for each request: on or off")
 
     @property
     def access(self) -> str:

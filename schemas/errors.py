@@ -161,3 +161,27 @@ class Unavailable(Problem):
     """The database is out of reach or too slow."""
 
     message = Text("The database cannot be reached now; try again.")
+
+
+class Disconnected(Problem):
+    """The client has closed the connection before its body was complete; nobody reads the answer."""
+
+
+class BadRequest(Problem):
+    """The request is not valid HTTP."""
+
+    message = Text("The request is not valid HTTP.")
+
+
+class UriTooLong(Problem):
+    """The URL is longer than the service reads."""
+
+
+class HeadersTooLarge(Problem):
+    """A header is longer than the service reads, or there are too many."""
+
+
+class ExpectationFailed(Problem):
+    """An Expect header asks for something other than 100-continue."""
+
+    message = Text("The only expectation that can be met is 100-continue.")

@@ -55,7 +55,7 @@ def main() -> None:
         sys.exit(0)
     try:
         settings = read_settings(os.environ, {name: getattr(arguments, name, None) for name in FIELDS})
-        configure(settings.log_level)
+        configure(settings.log_level, settings.log_format)
         sys.exit(uvloop.run(work(arguments, settings)))
     except SettingError as error:
         sys.exit(failed(str(error), 2))

@@ -18,22 +18,22 @@ from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
 from service.access import identify
+from service.cross_site import CrossSite
 from service.errors import answer_problems
 from service.limits import limit_passwords, limit_rate
 from service.packing import pack_answers
+from service.request_ids import REQUEST_IDS, RequestIds
 from service.store import Store
 from service.traffic import TRAFFIC, Traffic
-
-SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
 
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
-    traffic = Traffic(settings)
-    finish, memory = finishing(settings, traffic), Memory()
-    passed = [answer_problems(finish), traffic.let_pass, pack_answers(memory), *guards(settings, store)]
+    traffic, cross_site, ids, memory = Traffic(settings), CrossSite(settings), RequestIds(), Memory()
+    outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(memory)]
+    passed = [*outer, *guards(settings, store), cross_site.guard]
     app = web.Application(middlewares=passed, client_max_size=settings.max_body)
-    app[TRAFFIC] = traffic
+    app[TRAFFIC], app[REQUEST_IDS] = traffic, ids
     kept = memories(store, memory)
     for prefix in (store.site.namespace, *settings.aliases):
         mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, kept))
@@ -83,16 +83,13 @@ def wait_for(store: Store) -> Middleware:
     return middleware
 
 
-def finishing(settings: Settings, traffic: Traffic) -> Callable[[web.Request, web.StreamResponse], None]:
-    """The last word on answers. Pages of other sites may read where the settings say so, never as a user."""
-    allowed = settings.cors_origins
+def finishing(cross_site: CrossSite, traffic: Traffic) -> Callable[[web.Request, web.StreamResponse], None]:
+    """The last word on answers."""
 
     def finish(request: web.Request, response: web.StreamResponse) -> None:
         traffic.say_goodbye(response)
-        if (sent := request.headers.get("Origin")) is not None:
-            origin = "*" if "*" in allowed else sent.lower()
-            if origin in allowed:
-                response.headers["Access-Control-Allow-Origin"] = origin
-                response.headers["Access-Control-Expose-Headers"] = SHOWN
+        cross_site.let_read(request, response)
+        if request.content.exception() is not None:  # the rest of the body cannot be read
+            response.force_close()
 
     return finish

@@ -26,6 +26,7 @@ from service.demo import fill_demo
 from service.door import Door
 from service.ending import Ending, Haste
 from service.guard import guarded
+from service.protocol import Runner
 from service.site import site_of
 from service.store import open_store, sweeping
 from service.store.client import connect
@@ -118,7 +119,7 @@ async def answer(settings: Settings, taken: socket.socket, ending: Ending, begun
         app = await ending.unless_asked(ready_app(settings, stack))
         if app is None:
             return
-        runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
+        runner = Runner(app, settings, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         gc.set_threshold(*COLLECTING)
