@@ -18,6 +18,9 @@ PIECE = re.compile(r'"([^"]+)"|(\S+)')
 LONGEST = 40
 """Longer parts of a search are looked up by their beginning, then compared with the text itself."""
 
+SORTED = 100
+"""Characters of a name that count when names are sorted."""
+
 
 def fold(text: str) -> str:
     """Case and accents removed; white space becomes single blanks."""
@@ -26,6 +29,11 @@ def fold(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     plain = "".join(char for char in decomposed if not unicodedata.combining(char))
     return " ".join(plain.split())
+
+
+def sort_key(name: str) -> str:
+    """What lists sort names by."""
+    return fold(name)[:SORTED]
 
 
 def without_markup(text: str) -> str:

@@ -176,6 +176,29 @@ async def test_terms_in_every_order(api: Api) -> None:
         assert (status, list(problem["data"]["params"])) == (400, [name])
 
 
+@pytest.mark.parametrize("plural", ["categories", "tags"])
+async def test_terms_of_an_event_are_in_the_order_of_their_list(api: Api, plural: str) -> None:
+    long = "x" * 100
+    sent = [
+        "Zoo",
+        "Ärger",
+        "zebra",
+        "Apple",
+        f"{long} b",
+        f"{long} a",
+        "éclair",
+        "Eclipse",
+        "Straße",
+        "strasse 2",
+    ]
+    event = await api.event(**{plural: sent})
+    listed = await names(api, plural)
+    assert listed == [
+        "Apple", "Ärger", "éclair", "Eclipse", "Straße", "strasse 2", f"{long} b", f"{long} a", "zebra", "Zoo",
+    ]  # fmt: skip
+    assert [term["name"] for term in event[plural]] == listed
+
+
 async def test_one_name_is_one_term_under_one_parent(api: Api) -> None:
     jazz = await api.made("categories", name="Jazz")
     for name in ("Jazz", "JAZZ", " jazz "):
