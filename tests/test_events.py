@@ -298,3 +298,36 @@ async def test_places_follow_their_venues(api: Api) -> None:
     assert (await found(**there), await found(geoloc="false")) == (False, True)
     await api.patch(f"/venues/{hall['id']}", {"status": "publish"})
     assert (await found(**nowhere), await found(geoloc="true")) == (True, True)
+
+
+@pytest.mark.parametrize("plural", ["categories", "tags"])
+async def test_a_string_of_digits_means_the_same_in_writes_and_filters(api: Api, plural: str) -> None:
+    """An ID if there is such a term, else a slug, else a name. It never creates a term."""
+    by_id = await api.made(plural, name="By id")
+    await api.made(plural, name="Shadowed", slug=str(by_id["id"]))
+    by_slug = await api.made(plural, name="By slug", slug="202700")
+    by_name = await api.made(plural, name="0202800", slug="a-year")
+    huge = await api.made(plural, name="9" * 19, slug="huge")
+    cases = [
+        (str(by_id["id"]), by_id),
+        (f"0{by_id['id']}", by_id),
+        ("202700", by_slug),
+        (" 202700 ", by_slug),
+        ("0202800", by_name),
+        ("9" * 19, huge),
+    ]
+    for text, term in cases:
+        event = await api.event(**{plural: [text]})
+        assert [one["id"] for one in event[plural]] == [term["id"]], text
+        _, updated = await api.patch(f"/events/{event['id']}", {plural: text})
+        assert [one["id"] for one in updated[plural]] == [term["id"]], text
+        assert event["id"] in await api.ids("events", **{plural: text}), text
+    assert await api.ids("events", **{plural: "shadowed"}) == []
+    before = await api.ids(plural, hide_empty="0")
+    for unknown in ("202701", "00", "9" * 18, 202700, {"id": "202700"}, ["New", "202701"]):
+        status, problem = await api.post("/events", DAY | {"title": "Event", plural: unknown})
+        assert (status, list(problem["data"]["params"])) == (400, [plural]), unknown
+    for unknown in ("202701", "00", "9" * 18):
+        status, problem = await api.get("/events", **{plural: unknown})
+        assert (status, list(problem["data"]["params"])) == (400, [plural]), unknown
+    assert await api.ids(plural, hide_empty="0") == before

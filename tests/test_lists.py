@@ -194,7 +194,8 @@ async def test_terms_of_an_event_are_in_the_order_of_their_list(api: Api, plural
     event = await api.event(**{plural: sent})
     listed = await names(api, plural)
     assert listed == [
-        "Apple", "Ärger", "éclair", "Eclipse", "Straße", "strasse 2", f"{long} b", f"{long} a", "zebra", "Zoo",
+        "Apple", "Ärger", "éclair", "Eclipse", "Straße", "strasse 2",
+        f"{long} b", f"{long} a", "zebra", "Zoo",
     ]  # fmt: skip
     assert [term["name"] for term in event[plural]] == listed
 
