@@ -80,7 +80,7 @@ def date_conditions(query: Mapping[str, Any], site: Site) -> list[dict[str, Any]
 
 
 def _edge_of_day(moment: Moment, edge: time, site: Site) -> datetime:
-    return site.zone.to_utc(datetime.combine(moment.in_zone(site.zone), edge))
+    return site.zone.to_utc(site.zone.edge_of_day(moment.day(site.zone), edge))
 
 
 def seen_copy(caller: Caller) -> dict[str, Any]:
