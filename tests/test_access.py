@@ -557,6 +557,43 @@ async def test_links_of_a_protected_event_do_not_show_in_counts(roles: Roles) ->
 
 
 @pytest.mark.parametrize(("plural", "field"), [("venues", "venue"), ("organizers", "organizer")])
+@pytest.mark.parametrize("status", ["publish", "draft"])
+async def test_who_cannot_open_a_protected_event_does_not_learn_of_its_links(
+    roles: Roles, api: Api, plural: str, field: str, status: str
+) -> None:
+    """Neither by `event` nor by `has_events` and `only_with_upcoming`: viewers, and all in open mode."""
+    admin = roles["admin"]
+    names = ("secret", "both", "past", "plain")
+    ids = {name: (await admin.made(plural, **{field: name}))["id"] for name in names}
+    past = {"start_date": "2020-01-01 10:00", "end_date": "2020-01-01 12:00"}
+    locked = [ids["secret"], ids["both"], ids["past"]]
+    event = await admin.event(status=status, password=PASSWORD, **{field: locked})
+    await admin.event(status=status, **{field: [ids["both"], ids["plain"]]})
+    await admin.event(status=status, **past, **{field: ids["past"]})
+    trashed = await admin.event(**{field: ids["secret"]})
+    assert (await admin.delete(f"/events/{trashed['id']}"))[0] == 200
+
+    async def told(caller: Api) -> list[set[str]]:
+        asked = (
+            {"has_events": "1"},
+            {"has_events": "0"},
+            {"only_with_upcoming": "1"},
+            {"event": event["id"]},
+        )
+        found = [await caller.ids(plural, **query) for query in asked]
+        return [{name for name, id in ids.items() if id in one} for one in found]
+
+    opened = [set(names), set(), {"secret", "both", "past", "plain"}, {"secret", "both", "past"}]
+    for caller in (admin, roles["editor"]):
+        assert await told(caller) == opened
+    for caller in (roles["viewer"], api):
+        assert await told(caller) == [{"both", "past", "plain"}, {"secret"}, {"both", "plain"}, set()]
+    await admin.patch(f"/events/{event['id']}", {"new_password": ""})
+    for caller in (roles["viewer"], api):
+        assert await told(caller) == opened
+
+
+@pytest.mark.parametrize(("plural", "field"), [("venues", "venue"), ("organizers", "organizer")])
 async def test_linked_record_comes_and_goes_with_its_status(roles: Roles, plural: str, field: str) -> None:
     admin, public = roles["admin"], roles["public"]
     record = await admin.made(plural, **{field: "Hall", "status": "draft"})
