@@ -9,6 +9,7 @@ from pathlib import Path
 
 from config import FIELDS
 from tests.conftest import Api
+from tests.test_document import MORE_BODY, MORE_QUERY
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
@@ -42,3 +43,14 @@ def test_every_setting_is_listed_with_its_meaning() -> None:
     assert {name.lower(): meaning for name, meaning in rows} == {
         name: one.metadata["help"] for name, one in FIELDS.items()
     }
+
+
+def test_every_addition_to_the_interface_is_listed() -> None:
+    section = README.split("## What Kalends adds to the interface")[1].split("\n## ")[0]
+    listed: dict[str, set[str]] = {}
+    for where, names in re.findall(r"^\| (.*?) \| (`.*?`) \|", section, re.MULTILINE):
+        listed.setdefault(where, set()).update(re.findall(r"`(\w+)`", names))
+    queries = {path if "{" in path else f"GET {path}": names for path, names in MORE_QUERY.items()}
+    expected = {f"`{where}`": names for where, names in queries.items()}
+    bodies = {f"{plural.removesuffix('s')} fields": names for plural, names in MORE_BODY.items()}
+    assert listed == expected | bodies | {"every route": {"lang"}}
