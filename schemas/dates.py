@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import cast
 
@@ -44,6 +44,10 @@ class Moment:
     def in_zone(self, zone: Zone) -> datetime:
         """What a clock in the zone shows."""
         return zone.to_wall(self.utc(zone))
+
+    def day(self, zone: Zone) -> date:
+        """The day as written; that of an instant is the one in the zone."""
+        return (self.wall or self.in_zone(zone)).date()
 
 
 def parse_moment(value: object, now: datetime, zone: Zone) -> Moment:

@@ -14,6 +14,7 @@ from schemas.caller import Caller
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
 from schemas.dates import details, show
+from schemas.folding import sort_key
 from schemas.kind import Document, Kind, Shape, View
 from schemas.language import Text
 from schemas.organizer import ORGANIZER
@@ -164,7 +165,7 @@ def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragmen
 def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
     kind, seen = LINKED[name], seen_copies(name, record, view.caller)
     if len(seen) > 1 and not kind.is_post:
-        seen.sort(key=lambda copy: (copy["name"].casefold(), copy["_id"]))
+        seen.sort(key=lambda copy: (sort_key(copy["name"]), copy["_id"]))
     shown = [_shown(kind.represent, kind, copy, view) for copy in seen]
     return shown[0] if name == "venue" and len(shown) == 1 else shown
 

@@ -17,6 +17,11 @@ from schemas.sanitizing import plain_text
 MOST = 100
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a string of digits, which is an ID wherever there is such a record."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value) is not None
+
+
 class Links(fields.List[Any]):
     """Records to link: IDs, objects with an id, and whatever else the kind of record allows."""
 
@@ -32,11 +37,12 @@ class Links(fields.List[Any]):
         return [link for index, link in enumerate(found) if link not in found[:index]]
 
     def link(self, value: Any) -> Any:
-        if isinstance(value, Mapping) and value.get("id"):
-            value = value["id"]
-        if isinstance(value, int) or (isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value)):
-            return whole(value, 1)
-        return self.other(value)
+        is_object = isinstance(value, Mapping) and bool(value.get("id"))
+        given = value["id"] if is_object else value
+        # A string of digits may also be the slug or name of a term: that is known once it is looked up.
+        if isinstance(given, int) or (is_number(given) and (is_object or self.kind.is_post)):
+            return whole(given, 1)
+        return self.other(given)
 
     def other(self, value: Any) -> Any:
         raise NotImplementedError

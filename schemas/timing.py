@@ -44,8 +44,6 @@ def _wall(
     """What the clock in the zone shows at this end; all-day events reach to the day's edge."""
     moment = changes.get(name) or Moment(wall=(stored or {})[name.removesuffix("_date")])
     try:
-        wall = moment.in_zone(zone)
-        # A day's edge may itself lie in a gap, so it goes through the zone again.
-        return Moment(wall=datetime.combine(wall, edge)).in_zone(zone) if edge else wall
+        return zone.edge_of_day(moment.day(zone), edge) if edge else moment.in_zone(zone)
     except ValueError as error:
         raise InvalidFields({name: error.args[0]}) from None

@@ -1215,6 +1215,7 @@ HEAVY: list[tuple[str, dict[str, Any], str]] = [
     ("events", {"description": "<div>" * 20_000}, "deeply nested text"),
     ("events", {"description": "<b><p>" * 16_000}, "badly nested text"),
     ("events", {"description": "<!--" * 25_000, "excerpt": "<script>" * 12_000}, "open comments"),
+    ("events", {"description": "<a" * 50_000, "excerpt": "<a '" * 25_000}, "open tags"),
     ("events", {"description": "ﷺ" * 100_000}, "characters that fold to many"),
     ("venues", {"description": " ".join(f"{n:x}" for n in range(18_000))}, "many different words"),
     ("venues", {"description": "x" * 100_000}, "one long word"),

@@ -548,3 +548,17 @@ def test_progress(stream: io.StringIO, shown: str, monkeypatch: pytest.MonkeyPat
     assert stream.getvalue() == shown
     progress.say("line 3: wrong")
     assert stream.getvalue().endswith("line 3: wrong\n")
+
+
+async def test_a_link_means_the_record_that_fits_best_whatever_was_linked_before(
+    api: Api, importer: Importer
+) -> None:
+    first = await api.made("tags", name="First")
+    digits = await api.made("tags", name="Digits", slug=str(first["id"]))
+    named_jazz = await api.made("tags", name="jazz", slug="old-music")
+    jazz = await api.made("tags", name="Newer", slug="jazz")
+    bodies = [event(f"Before {n}", tags=["Digits", named_jazz["id"]]) for n in range(30)]
+    bodies += [event("After", tags=[digits["slug"], "jazz"])]
+    assert await importer.run(bodies, code=SMALL) == (0, "31 imported, 0 already there, 0 refused", "")
+    (found,) = (await api.get("/events", search="After"))[1]["events"]
+    assert {tag["id"] for tag in found["tags"]} == {first["id"], jazz["id"]}

@@ -12,6 +12,7 @@ from typing import Any
 from config import FIELDS
 from service.store.versions import OLDEST
 from tests.conftest import Api
+from tests.test_document import MORE_BODY, MORE_QUERY
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -57,3 +58,14 @@ def test_the_asked_versions_of_mongodb_are_the_ones_that_are_warned_about() -> N
     first, *others = (".".join(map(str, version)) for version in OLDEST)
     for text in (README, (ROOT / "SECURITY.md").read_text()):
         assert f"{', '.join([first, *others])} or newer" in text
+
+
+def test_every_addition_to_the_interface_is_listed() -> None:
+    section = README.split("## What Kalends adds to the interface")[1].split("\n## ")[0]
+    listed: dict[str, set[str]] = {}
+    for where, names in re.findall(r"^\| (.*?) \| (`.*?`) \|", section, re.MULTILINE):
+        listed.setdefault(where, set()).update(re.findall(r"`(\w+)`", names))
+    queries = {path if "{" in path else f"GET {path}": names for path, names in MORE_QUERY.items()}
+    expected = {f"`{where}`": names for where, names in queries.items()}
+    bodies = {f"{plural.removesuffix('s')} fields": names for plural, names in MORE_BODY.items()}
+    assert listed == expected | bodies | {"every route": {"lang"}}

@@ -108,10 +108,6 @@ class Changes(Records):
     async def _change(self, kind: Kind, stored: Document, data: Document, caller: Caller) -> Saved | None:
         """One attempt; None where the record has changed in the meantime."""
         settled = kind.settle(self._allowed(kind, data, caller, stored), stored, self.site)
-        if not caller.publishes and settled.get("status", "") in ("publish", "future"):
-            # The date alone has moved: what is public stays so, and nothing becomes public sooner.
-            stays = settled["status"] == stored["status"] == "publish"
-            settled["status"] = "publish" if stays else "pending"
         new: list[New] = []
         if kind is EVENT:
             await self._check_parent(settled, caller, stored)

@@ -87,7 +87,7 @@ def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) ->
 
 
 def _edge_of_day(moment: Moment, edge: time, site: Site) -> datetime:
-    return site.zone.to_utc(datetime.combine(moment.in_zone(site.zone), edge))
+    return site.zone.to_utc(site.zone.edge_of_day(moment.day(site.zone), edge))
 
 
 def seen_copy(caller: Caller) -> dict[str, Any]:
@@ -139,9 +139,7 @@ async def _terms(records: Records, kind: Kind, name: str, wanted: list[str], cal
     ids = []
     terms = records.database[kind.plural]
     for text in wanted:
-        by_id = text.isascii() and text.isdigit() and len(text) < 19
-        term = await terms.find_one({"_id": int(text)}) if by_id else None
-        if not (term := term or await find_term(records.database, kind, text)):
+        if not (term := await find_term(records.database, kind, text)):
             raise InvalidFields({name: Text("There is no {kind} {name}.", kind=kind.name, name=repr(text))})
         ids.append(term["_id"])
     below = await terms.find({"ancestors": {"$in": ids}}, {"_id": 1}).to_list(None)

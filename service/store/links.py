@@ -16,6 +16,7 @@ from schemas.errors import InvalidFields
 from schemas.event_view import LINKED
 from schemas.kind import Document, Kind
 from schemas.language import Text
+from schemas.links import is_number
 from schemas.site import Site
 from service.store.batches import Batch
 from service.store.client import Database, collections
@@ -111,13 +112,14 @@ class Links:
         new: list[New] = []
         for link, wish in links:
             record = None if wish is None else found.meant(kind, wish)
-            if isinstance(link, int) and (record is None or not caller.sees(record)):
-                # One that the caller may not see is as unknown as one that is not there.
-                return [], [], Text("There is no {kind} with the ID {id}.", kind=kind.name, id=link)
             if record is None and isinstance(link, str):
                 record = next(
                     (made for _, made in new if name_key(link) in (made["key"], made["slug"])), None
                 )
+            is_id = isinstance(link, int) or is_number(link)
+            if is_id and (record is None or not caller.sees(record)):
+                # One that the caller may not see is as unknown as one that is not there.
+                return [], [], Text("There is no {kind} with the ID {id}.", kind=kind.name, id=link)
             if record is None and not kind.is_post and caller.role is Role.CONTRIBUTOR:
                 return [], [], Text("There is no {kind} {name}.", kind=kind.name, name=repr(link))
             if record is None:
@@ -134,7 +136,7 @@ def wishes_of(sent: Sent) -> Wishes:
 
 
 async def find_term(database: Database, kind: Kind, text: str) -> Document | None:
-    """A term by slug, else by name in any case."""
+    """A term by id, else by slug, else by name in any case."""
     found = Found()
     for row in await database[kind.plural].find(condition([text]), PRIVATE).to_list(None):
         found.add(kind, row)

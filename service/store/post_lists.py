@@ -55,7 +55,10 @@ async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller
 async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: str) -> dict[str, Any]:
     """Linked from an event that the caller sees and whose count or end is within the bound."""
     if caller.sees_all:
-        return {f"events.live{end}": bound}
+        used = {f"events.live{end}": bound}
+        if not caller.unlocks and (secret := await _secret(records, kind, {"end_utc": bound} if end else {})):
+            used |= {"_id": {"$nin": secret}}
+        return used
     public = {f"events.publish{end}": bound}
     if caller.own is None:
         return public
@@ -63,3 +66,19 @@ async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: s
     query = own | ({"end_utc": bound} if end else {})
     ids = await records.database["events"].distinct(f"{FIELD[kind.name]}._id", query)
     return {"$or": [public, {"_id": {"$in": ids}}]}
+
+
+async def _secret(records: Records, kind: Kind, when: dict[str, Any]) -> list[int]:
+    """Records that only protected events link to: the counters include them, but their links are secret."""
+    field = f"{FIELD[kind.name]}._id"
+    live = {"status": {"$ne": "trash"}} | when
+    ids = await records.database["events"].distinct(field, {"locked": True} | live)
+    if not ids:
+        return []
+    known = [{"$match": live | UNLOCKED}, {"$limit": 1}, {"$project": {"_id": 1}}]
+    joined = {"from": "events", "localField": "_id", "foreignField": field, "pipeline": known, "as": "known"}
+    found: list[dict[str, Any]] = [{"$match": {"_id": {"$in": ids}}}, {"$lookup": joined}]
+    rows = records.database[kind.plural].aggregate(
+        [*found, {"$match": {"known": []}}, {"$project": {"_id": 1}}]
+    )
+    return [row["_id"] for row in await rows.to_list(None)]
