@@ -93,7 +93,12 @@ class EventShape(PostShape):
     post_parent = fields.Integer()
     categories = fields.List(fields.Nested(CATEGORY.shape))
     tags = fields.List(fields.Nested(TAG.shape))
-    venue = fields.Raw(metadata=about(Text("the venue; an array where there is none or more than one")))
+    venue = fields.Raw(
+        metadata=about(
+            Text("the venue; an array if there is none or more than one"),
+            one_of=(fields.Nested(VENUE.shape), fields.List(fields.Nested(VENUE.shape))),
+        )
+    )
     organizer = fields.List(fields.Nested(ORGANIZER.shape))
 
 

@@ -17,7 +17,7 @@ from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
 from service.access import identify
-from service.errors import answer_problems
+from service.errors import answer_problems, problem_body
 from service.limits import limit_passwords, limit_rate
 from service.packing import pack_answers
 from service.store import Store
@@ -54,7 +54,8 @@ def route_table(site: Site, store: Store, memory: Memory) -> list[Operation]:
     kept = memories(store, memory)
     records = [operation for kind in KINDS for operation in operations(kind, store, kept)]
     table: list[Operation] = []
-    table += [*index.operations(site, table), *document.operations(site, table), *records]
+    described = document.operations(site, table, problem_body)
+    table += [*index.operations(site, table), *described, *records]
     return table
 
 

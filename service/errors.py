@@ -59,16 +59,22 @@ READING = {
 CRASHED = Text("Something went wrong here; the log has it under the request id {id}.")
 
 
-def problem_answer(problem: Problem, language: str) -> web.StreamResponse:
+def problem_body(problem: Problem, language: str = "en") -> dict[str, Any]:
+    """The body of an answer; its status is in it."""
     status, code = TABLE[type(problem)]
     data: dict[str, Any] = {"status": status, **problem.data}
     if isinstance(params := data.get("params"), dict):
         data["params"] = {name: translate(text, language) for name, text in params.items()}
-    return error_answer(status, code.format(kind=problem.kind), translate(problem.text, language), data)
+    return error_body(code.format(kind=problem.kind), translate(problem.text, language), data)
 
 
-def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> web.StreamResponse:
-    return json_answer({"code": code, "message": message, "data": data}, status, HEADERS.get(status))
+def error_body(code: str, message: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"code": code, "message": message, "data": data}
+
+
+def error_answer(body: dict[str, Any]) -> web.StreamResponse:
+    status = body["data"]["status"]
+    return json_answer(body, status, HEADERS.get(status))
 
 
 def answer_problems(finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
@@ -98,13 +104,13 @@ def answer_to(error: Exception, request: web.Request, id: str) -> web.StreamResp
     if problem := problem_of(error):
         if isinstance(problem, errors.Unavailable) and error is not problem:
             log.warning("%s %s %s: %s", id, request.method, request.path, error)
-        return problem_answer(problem, language)
+        return error_answer(problem_body(problem, language))
     if isinstance(error, web.HTTPException):
-        return error_answer(error.status, "rest_refused", error.reason, {"status": error.status})
+        return error_answer(error_body("rest_refused", error.reason, {"status": error.status}))
     # A bug: the caller gets the one body and an id, the log gets all of it.
     log.error("%s %s %s failed", id, request.method, request.path, exc_info=error)
     message = translate(Text(CRASHED.template, id=id), language)
-    return error_answer(500, "rest_internal_error", message, {"status": 500})
+    return error_answer(error_body("rest_internal_error", message, {"status": 500}))
 
 
 def problem_of(error: Exception) -> Problem | None:
@@ -121,6 +127,6 @@ def _other_method(
     allowed = ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))
     if request.method == "OPTIONS":
         return Reply(Answer(b"", {"Allow": allowed, **READING}, 204))
-    answer = problem_answer(errors.MethodNotAllowed(), language)
+    answer = error_answer(problem_body(errors.MethodNotAllowed(), language))
     answer.headers["Allow"] = allowed
     return answer
