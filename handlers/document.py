@@ -20,6 +20,7 @@ from handlers.openapi import openapi, swagger
 from handlers.operations import Operation
 from handlers.parameters import language_of
 from handlers.replies import Answer
+from schemas import KINDS
 from schemas.errors import Problem, TooMany, Unauthenticated, Unavailable
 from schemas.kind import Document, Kind, Shape
 from schemas.language import Text, translate
@@ -43,6 +44,8 @@ ANSWERED = {
     "DELETE": Text("The record that was deleted."),
 }
 """What is answered, by the last method of an operation on records."""
+INTERFACE = "interface"
+"""The tag of the operations on no kind of record."""
 PAGE = Text("One page of the list.")
 GENERAL: dict[int, Text] = {
     400: Text("The request is not valid; code and data.params say why."),
@@ -144,6 +147,8 @@ def document(site: Site, table: Sequence[Operation], problem_body: ProblemBody) 
         schemes=[site.base_url.partition(":")[0]],
         host=site.host,
         consumes=["application/json", "application/x-www-form-urlencoded"],
+        # The order in which pages show them.
+        tags=[{"name": kind.plural} for kind in KINDS] + [{"name": INTERFACE}],
         schema_name_resolver=schema_name,
     )
     spec.plugin.converter.add_attribute_function(alternatives)
@@ -177,7 +182,7 @@ def noted(operation: Operation, method: str, site: Site, problem_body: ProblemBo
     kind = operation.kind
     view = docs(
         operationId=operation.id_of(method),
-        tags=[kind.plural] if kind else ["interface"],
+        tags=[kind.plural] if kind else [INTERFACE],
         summary=operation.summary,
         parameters=path_parameters(operation.path, kind),
         responses=responses(operation, site, problem_body),

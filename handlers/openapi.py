@@ -35,6 +35,7 @@ def openapi(generated: Document) -> Document:
     return {
         "openapi": "3.1.0",
         "info": generated["info"],
+        "tags": generated["tags"],
         "servers": [{"url": f"{scheme}://{host}{path}"} for scheme in generated["schemes"]],
         "paths": _each_operation(generated, lambda said: _operation(said, examples)),
         "components": {
