@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import Any
@@ -99,9 +100,11 @@ class AnyShape(Schema):
 def operations(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> list[Operation]:
     """The description as Swagger 2.0 and as OpenAPI 3.1."""
 
-    @cache
+    described, lock = cache(lambda: document(site, table, problem_body)), threading.Lock()
+
     def generated() -> Document:
-        return document(site, table, problem_body)
+        with lock:
+            return described()
 
     def telling(form: Callable[[Document], Document]) -> Any:
         built = once(lambda language: lasting_answer(to_json(in_language(form(generated()), language))))

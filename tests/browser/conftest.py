@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -29,13 +28,13 @@ Serve = Callable[..., Running]
 OpenPage = Callable[..., "Watched"]
 
 
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a service: `serve(AUTH="token")`, `serve(demo=True)`."""
+@pytest.fixture(scope="session")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Starts a service that runs until all tests are done: `serve(AUTH="token")`, `serve(demo=True)`."""
     with ExitStack() as stack:
 
         def start(*, demo: bool = False, **settings: str) -> Running:
-            data_dir = tmp_path / f"data{len(list(tmp_path.iterdir()))}"
+            data_dir = tmp_path_factory.mktemp("service") / "data"
             service = stack.enter_context(serving(data_dir, **settings))
             if demo:
                 filled = command(data_dir, "demo")
@@ -43,6 +42,12 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             return service
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def demo_service(serve: Serve) -> Running:
+    """A service with the demo data, shared by tests that do not mind each other's records."""
+    return serve(demo=True)
 
 
 @dataclass

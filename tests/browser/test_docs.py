@@ -93,10 +93,9 @@ def test_every_operation_works_as_proposed(serve: Serve, open_page: OpenPage, de
 
 
 @pytest.mark.parametrize("name", ["categories", "tags"])
-def test_filters_take_slugs(serve: Serve, open_page: OpenPage, name: str) -> None:
-    service = serve(demo=True)
-    watched = open_page(f"{service.root}/docs")
-    operation = operations(service)["listEvents"]
+def test_filters_take_slugs(demo_service: Running, open_page: OpenPage, name: str) -> None:
+    watched = open_page(f"{demo_service.root}/docs")
+    operation = operations(demo_service)["listEvents"]
     block = expanded(watched.page, operation)
     block.get_by_role("button", name="Try it out").click()
     row = block.locator(f'tr[data-param-name="{name}"]')
@@ -109,10 +108,9 @@ def test_filters_take_slugs(serve: Serve, open_page: OpenPage, name: str) -> Non
     assert watched.problems == []
 
 
-def test_page_is_usable_on_a_phone(serve: Serve, open_page: OpenPage) -> None:
-    service = serve()
-    watched = open_page(f"{service.root}/docs", 390)
-    page, found = watched.page, operations(service)
+def test_page_is_usable_on_a_phone(demo_service: Running, open_page: OpenPage) -> None:
+    watched = open_page(f"{demo_service.root}/docs", 390)
+    page, found = watched.page, operations(demo_service)
     for id in ("listEvents", "createEvent", "updateVenueBySlug"):
         block = expanded(page, found[id])
         for name in ("Try it out", "Execute"):
@@ -138,11 +136,10 @@ def test_page_is_usable_on_a_phone(serve: Serve, open_page: OpenPage) -> None:
     ],
 )
 def test_operations_are_named_for_their_records_in_the_language_of_the_page(
-    serve: Serve, open_page: OpenPage, query: str, summaries: dict[str, str]
+    demo_service: Running, open_page: OpenPage, query: str, summaries: dict[str, str]
 ) -> None:
-    service = serve()
-    watched = open_page(f"{service.root}/docs{query}")
-    found = operations(service)
+    watched = open_page(f"{demo_service.root}/docs{query}")
+    found = operations(demo_service)
     for id, summary in summaries.items():
         block = watched.page.locator(f"#operations-{found[id].tag}-{id}")
         assert block.locator(".opblock-summary-description").inner_text() == summary
@@ -158,10 +155,9 @@ CODES: dict[str, dict[str, str]] = {
 }
 
 
-def test_each_error_shows_its_own_code_and_meaning(serve: Serve, open_page: OpenPage) -> None:
-    service = serve()
-    watched = open_page(f"{service.root}/docs")
-    found = operations(service)
+def test_each_error_shows_its_own_code_and_meaning(demo_service: Running, open_page: OpenPage) -> None:
+    watched = open_page(f"{demo_service.root}/docs")
+    found = operations(demo_service)
     for id, codes in CODES.items():
         block = expanded(watched.page, found[id])
         rows = {
@@ -195,9 +191,8 @@ def test_a_token_authorizes(serve: Serve, open_page: OpenPage) -> None:
     assert refused == []
 
 
-def test_page_works_under_another_name_of_the_machine(serve: Serve, open_page: OpenPage) -> None:
-    service = serve()
-    watched = open_page(f"{service.root}/docs".replace("127.0.0.1", "localhost"))
-    answer: Any = attempt(watched.page, operations(service)["createTag"])
+def test_page_works_under_another_name_of_the_machine(demo_service: Running, open_page: OpenPage) -> None:
+    watched = open_page(f"{demo_service.root}/docs".replace("127.0.0.1", "localhost"))
+    answer: Any = attempt(watched.page, operations(demo_service)["createTag"])
     assert answer.status == 201
     assert watched.problems == []
