@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
-from datetime import datetime
+import threading
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,48 +13,73 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_schema
 from marshmallow import INCLUDE, Schema, fields
+from marshmallow.fields import Field
 
 from handlers.answers import lasting_answer, to_json
+from handlers.examples import example_id, example_slug, list_example, record_example
+from handlers.openapi import openapi, swagger
 from handlers.operations import Operation
 from handlers.parameters import language_of
 from handlers.replies import Answer
-from schemas.caller import PUBLIC
-from schemas.kind import Document, Kind, Shape, View, load
+from schemas import KINDS
+from schemas.errors import Problem, TooMany, Unauthenticated, Unavailable
+from schemas.kind import Document, Kind, Shape
 from schemas.language import Text, translate
 from schemas.post import about
 from schemas.site import Site
-from schemas.slugs import slug_of
+
+ProblemBody = Callable[[Problem], Document]
+"""The body that answers a problem; its status is in it."""
 
 INTRODUCTION = Text(
-    "Events, venues, organizers, categories and tags. "
+    "Events, venues, organizers, categories and tags. Bodies are JSON; forms are accepted too. "
     "Descriptions and error messages come in English, German, Spanish and French, "
     "chosen with ?lang= or the Accept-Language header."
 )
-UNCHANGED = Text("The record is still the one that If-None-Match names.")
-PROBLEMS: dict[int, Text] = {
-    400: Text("The request is not valid; data.params names what."),
-    401: Text("Credentials are missing or wrong."),
-    403: Text("The caller may not do this, or not see this."),
-    404: Text("There is no such record or page."),
-    408: Text("The body did not come in time."),
-    409: Text("Another term has this slug."),
-    410: Text("The record is in the trash."),
-    412: Text("The record is not the one that If-Match names."),
-    413: Text("The body is too large."),
-    415: Text("The body is neither JSON nor a form."),
-    429: Text("Too many requests; Retry-After says when to come again."),
-    503: Text("The database is out of reach."),
+SAME_UPDATE = Text("POST, PUT and PATCH do the same: fields that are not sent keep their values.")
+UNCHANGED = Text("Nothing has changed since the answer that If-None-Match names.")
+ANSWERED = {
+    "GET": Text("The record."),
+    "POST": Text("The new record."),
+    "PATCH": Text("The record after the change."),
+    "DELETE": Text("The record that was deleted."),
 }
-PUBLISHED = datetime(2027, 1, 15, 9, 30)
+"""What is answered, by the last method of an operation on records."""
+INTERFACE = "interface"
+"""The tag of the operations on no kind of record."""
+PAGE = Text("One page of the list.")
+GENERAL: dict[int, Text] = {
+    400: Text("The request is not valid; code and data.params say why."),
+    403: Text("The caller may not do this or see this; code says why."),
+}
+"""What a status means that different problems have."""
+ANYWHERE = (Unauthenticated(), TooMany(), Unavailable())
+"""Problems that every operation may answer with."""
 SECURITY = {
     "token": {
         "type": "apiKey",
         "in": "header",
         "name": "Authorization",
-        "description": Text("Bearer, a blank, and a token"),
+        "description": Text("The word Bearer, a space and your token."),
     },
-    "basic": {"type": "basic"},
+    "basic": {"type": "basic", "description": Text("Any user name, and your token as the password.")},
 }
+
+
+class ErrorDataShape(Shape):
+    """The details of an error."""
+
+    class Meta:
+        unknown = INCLUDE
+
+    status = fields.Integer(metadata=about(Text("HTTP status")))
+    params = fields.Raw(
+        metadata=about(
+            Text("names of missing fields, or what is wrong with each field"),
+            absent=True,
+            one_of=(fields.List(fields.String()), fields.Dict(values=fields.String())),
+        )
+    )
 
 
 class ErrorShape(Shape):
@@ -61,13 +87,7 @@ class ErrorShape(Shape):
 
     code = fields.String(metadata=about(Text("what went wrong, for programs"), example="rest_invalid_param"))
     message = fields.String(metadata=about(Text("what went wrong, for people")))
-    data = fields.Dict(
-        metadata=about(
-            Text("status, and details such as params"),
-            properties={"status": {"type": "integer"}},
-            required=["status"],
-        )
-    )
+    data = fields.Nested(ErrorDataShape)
 
 
 class AnyShape(Schema):
@@ -77,28 +97,51 @@ class AnyShape(Schema):
         unknown = INCLUDE
 
 
-def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
-    async def doc(request: web.Request) -> web.StreamResponse:
-        return localised(language_of(request)).to(request)
+def operations(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> list[Operation]:
+    """The description as Swagger 2.0 and as OpenAPI 3.1."""
 
-    @cache
-    def localised(language: str) -> Answer:
-        return lasting_answer(to_json(in_language(document(site, table), language)))
+    described, lock = cache(lambda: document(site, table, problem_body)), threading.Lock()
 
-    return [Operation(("GET",), "/doc", doc, Text("Describe the interface"))]
+    def generated() -> Document:
+        with lock:
+            return described()
+
+    def telling(form: Callable[[Document], Document]) -> Any:
+        built = once(lambda language: lasting_answer(to_json(in_language(form(generated()), language))))
+
+        async def tell(request: web.Request) -> web.StreamResponse:
+            return (await built(language_of(request))).to(request)
+
+        return tell
+
+    forms = (
+        ("readSwagger", "/doc", swagger, Text("Describe the API as Swagger 2.0")),
+        ("readOpenapi", "/openapi.json", openapi, Text("Describe the API as OpenAPI 3.1")),
+    )
+    return [Operation(id, ("GET",), path, telling(form), summary) for id, path, form, summary in forms]
 
 
-def document(site: Site, table: Sequence[Operation]) -> Document:
-    """The whole description in English."""
+def once(build: Callable[[str], Answer]) -> Callable[[str], Awaitable[Answer]]:
+    """Builds the answer of each language once, in a thread: it takes long enough to delay other requests."""
+    building: dict[str, asyncio.Task[Answer]] = {}
+
+    async def built(language: str) -> Answer:
+        if language not in building:
+            building[language] = asyncio.create_task(asyncio.to_thread(build, language))
+        return await asyncio.shield(building[language])
+
+    return built
+
+
+def document(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> Document:
+    """The whole description in English: Swagger 2.0, but for answers with several examples by name."""
     # The decorators keep their notes on the function they decorate, so each route gets one of its own.
     app = web.Application()
     for operation in table:
         for method in operation.methods:
-            app.router.add_route(method, operation.path, noted(operation, site))
+            app.router.add_route(method, operation.path, noted(operation, method, site, problem_body))
     spec = AiohttpApiSpec(
         url=None,
-        app=app,
-        in_place=True,
         title="Kalends",
         version="1",
         info={"description": INTRODUCTION},
@@ -107,65 +150,91 @@ def document(site: Site, table: Sequence[Operation]) -> Document:
         schemes=[site.base_url.partition(":")[0]],
         host=site.host,
         consumes=["application/json", "application/x-www-form-urlencoded"],
+        # The order in which pages show them.
+        tags=[{"name": kind.plural} for kind in KINDS] + [{"name": INTERFACE}],
+        schema_name_resolver=schema_name,
     )
+    spec.plugin.converter.add_attribute_function(alternatives)
+    spec.register(app, in_place=True)
     described: Document = spec.swagger_dict()
     return described
 
 
-def noted(operation: Operation, site: Site) -> Any:
+def schema_name(schema: Any) -> str | None:
+    """Event, EventInput, EventUpdate, EventUpdateBySlug. None keeps a schema where it is used."""
+    instance = schema() if isinstance(schema, type) else schema
+    name = type(instance).__name__
+    if isinstance(instance, AnyShape):
+        return None
+    return name.replace("Input", "Update") if instance.partial else name.removesuffix("Shape")
+
+
+def alternatives(converter: Any, field: Field[Any], ret: Document) -> Document:
+    """A field that takes values of several schemas. Swagger 2.0 has no word for it but an extension."""
+    if not (one_of := field.metadata.get("one_of")):
+        return {}
+    for name in ("type", "items", "format"):
+        ret.pop(name, None)
+    return {"x-oneOf": [converter.field2property(one) for one in one_of]}
+
+
+def noted(operation: Operation, method: str, site: Site, problem_body: ProblemBody) -> Any:
     async def view(request: web.Request) -> web.StreamResponse:
         raise NotImplementedError
 
     kind = operation.kind
-    writes = operation.methods != ("GET",)
-    tags = [kind.plural] if kind else ["interface"]
     view = docs(
-        tags=tags,
+        operationId=operation.id_of(method),
+        tags=[kind.plural] if kind else [INTERFACE],
         summary=operation.summary,
-        parameters=path_parameters(operation.path),
-        responses=responses(operation, site),
-        **({"security": [{"token": []}, {"basic": []}]} if writes else {}),
+        parameters=path_parameters(operation.path, kind),
+        responses=responses(operation, site, problem_body),
+        **({"description": SAME_UPDATE} if operation.partial else {}),
+        **({} if method == "GET" else {"security": [{"token": []}, {"basic": []}]}),
     )(view)
     if operation.query:
         view = querystring_schema(operation.query)(view)
-    if operation.body:
-        example = dict(kind.sample) if kind and not operation.partial else None
-        schema = operation.body(partial=operation.partial)
+    if operation.body and kind:
+        example = dict(kind.sample_change if operation.partial else kind.sample)
+        schema = operation.body(partial=operation.partial or None)
         view = request_schema(schema, example=example, add_to_refs=True, required=not operation.partial)(view)
     return view
 
 
-def path_parameters(path: str) -> list[Document]:
-    described = {"id": ("integer", Text("numeric ID")), "slug": ("string", Text("slug"))}
-    return [
-        {
-            "in": "path",
-            "name": name,
-            "required": True,
-            "type": described[name][0],
-            "description": described[name][1],
-        }
-        for name in re.findall(r"\{(\w+):", path)
-    ]
+def path_parameters(path: str, kind: Kind | None) -> list[Document]:
+    if not kind:
+        return []
+    described: dict[str, Document] = {
+        "id": {"type": "integer", "description": Text("numeric ID"), "x-example": example_id(kind)},
+        "slug": {"type": "string", "description": Text("slug"), "x-example": example_slug(kind)},
+    }
+    found = re.findall(r"\{(\w+):", path)
+    return [{"in": "path", "name": name, "required": True, **described[name]} for name in found]
 
 
-def responses(operation: Operation, site: Site) -> Document:
+def responses(operation: Operation, site: Site, problem_body: ProblemBody) -> Document:
     good: Document = {"description": operation.summary, "schema": answer_schema(operation)}
-    if operation.kind:
-        shown = example(operation.kind, site)
-        listed = {
-            operation.kind.plural: [shown],
-            "rest_url": f"{site.api}/{operation.kind.plural}?page=1",
-            "total": 1,
-            "total_pages": 1,
+    if kind := operation.kind:
+        good["description"] = PAGE if operation.is_list else ANSWERED[operation.methods[-1]]
+        good["examples"] = {"": list_example(kind, site) if operation.is_list else record_example(kind, site)}
+    unchanged = {"304": {"description": UNCHANGED}} if operation.methods == ("GET",) else {}
+    return {str(operation.status): good} | unchanged | refusals(operation, problem_body)
+
+
+def refusals(operation: Operation, problem_body: ProblemBody) -> Document:
+    """The problems that an operation answers with, by status; each is an example with its own code."""
+    found: dict[int, list[tuple[Problem, Document]]] = {}
+    for problem in (*operation.problems, *ANYWHERE):
+        body = problem_body(problem)
+        found.setdefault(body["data"]["status"], []).append((problem, body))
+    return {
+        str(status): {
+            "description": GENERAL[status] if status == 400 or len(problems) > 1 else problems[0][0].text,
+            "schema": ErrorShape,
+            "examples": {body["code"]: body for _, body in problems},
         }
-        good["examples"] = {"application/json": listed if operation.is_list else shown}
-    answers = {str(operation.status): good}
-    if 304 in operation.problems:
-        answers["304"] = {"description": UNCHANGED}
-    for status in sorted({*operation.problems, 401, 429, 503} - {304}):
-        answers[str(status)] = {"description": PROBLEMS[status], "schema": ErrorShape}
-    return answers
+        for status, problems in sorted(found.items())
+    }
 
 
 def answer_schema(operation: Operation) -> type[Schema]:
@@ -181,25 +250,17 @@ def answer_schema(operation: Operation) -> type[Schema]:
         "total": fields.Integer(),
         "total_pages": fields.Integer(),
     }
-    return Shape.from_dict(members, name=f"{kind.plural.capitalize()}Page")
-
-
-def example(kind: Kind, site: Site) -> Document:
-    """A record made from the kind's sample, shown the way a real one is."""
-    data = load(kind.schema, {k: v for k, v in kind.sample.items() if k not in kind.links}, site)
-    slug = slug_of(kind.sample[kind.title], kind.name)
-    status = {"status": "publish", "author": 1} if kind.is_post else {}
-    record = kind.settle(data | status, None, site) | {"_id": 1, "slug": slug, "events": {"publish": 1}}
-    times = {"date_utc": PUBLISHED, "modified_utc": PUBLISHED}
-    return kind.represent(kind, record | times, View(site, PUBLIC))
+    return Shape.from_dict(members, name=f"{kind.name.capitalize()}List")
 
 
 def in_language(value: Any, language: str) -> Any:
-    """The document with every text for people translated; its structure stays."""
+    """The document with every text for people translated; examples and structure stay."""
     if isinstance(value, dict):
         return {
             key: translate(one, language)
             if key in ("description", "summary") and isinstance(one, str)
+            else one
+            if key in ("example", "examples")
             else in_language(one, language)
             for key, one in value.items()
         }

@@ -45,7 +45,7 @@ def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
     def localised(language: str) -> Answer:
         return lasting_answer(to_json(described(site, table, language)))
 
-    return [Operation(("GET",), "/", index, Text("List the routes"), query=IndexInput)]
+    return [Operation("readIndex", ("GET",), "/", index, Text("List the routes"), query=IndexInput)]
 
 
 def described(site: Site, table: Sequence[Operation], language: str) -> Document:

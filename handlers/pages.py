@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -17,50 +16,33 @@ from schemas.kind import Kind
 from schemas.site import Site
 
 ASSETS = {
-    "swagger-ui-bundle.js": "text/javascript",
-    "swagger-ui-standalone-preset.js": "text/javascript",
-    "swagger-ui.css": "text/css",
-    "favicon-32x32.png": "image/png",
+    "swagger-ui-bundle.js": ("swagger_ui", "text/javascript; charset=utf-8"),
+    "swagger-ui.css": ("swagger_ui", "text/css; charset=utf-8"),
+    "favicon-32x32.png": ("swagger_ui", "image/png"),
+    "start.js": ("docs", "text/javascript; charset=utf-8"),
+    "kalends.css": ("docs", "text/css; charset=utf-8"),
 }
+"""The files of the documentation page, each with its folder and its type."""
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; connect-src 'self'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Kalends API</title>
-<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
-<link rel="stylesheet" href="docs/swagger-ui.css">
-</head>
-<body>
-<div id="swagger-ui"></div>
-<script src="docs/swagger-ui-bundle.js"></script>
-<script src="docs/swagger-ui-standalone-preset.js"></script>
-<script src="docs/start.js"></script>
-</body>
-</html>
-"""
-START = """window.ui = SwaggerUIBundle({
-  url: "%s/doc" + window.location.search,
-  dom_id: "#swagger-ui",
-  deepLinking: true,
-  presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
-  layout: "BaseLayout",
-});
-"""
-
-
-def text(said: str, content_type: str, headers: Mapping[str, str] | None = None) -> Answer:
-    return lasting_answer(said.encode(), f"{content_type}; charset=utf-8", headers)
 
 
 @cache
 def asset(name: str) -> Answer:
-    body = files("aiohttp_apispec").joinpath("static", name).read_bytes()
-    return lasting_answer(body, ASSETS[name], {"Cache-Control": "max-age=86400"})
+    folder, content_type = ASSETS[name]
+    return lasting_answer(content(folder, name), content_type, {"Cache-Control": "max-age=86400"})
+
+
+def content(folder: str, name: str) -> bytes:
+    return files("handlers").joinpath(folder, name).read_bytes()
+
+
+def docs_page(site: Site) -> Answer:
+    page = content("docs", "index.html").decode().format(namespace=site.namespace.lstrip("/"))
+    headers = {"Content-Security-Policy": POLICY}
+    return lasting_answer(page.encode(), "text/html; charset=utf-8", headers)
 
 
 def moved(to: str) -> Reply:
@@ -75,9 +57,6 @@ def telling(answer: Answer) -> Handler:
 
 
 def routes(site: Site) -> list[web.RouteDef]:
-    docs = text(PAGE, "text/html", {"Content-Security-Policy": POLICY})
-    start = text(START % site.namespace.lstrip("/"), "text/javascript")
-
     async def root(request: web.Request) -> web.StreamResponse:
         return moved("/docs")
 
@@ -97,8 +76,7 @@ def routes(site: Site) -> list[web.RouteDef]:
 
     return [
         web.get("/", root),
-        web.get("/docs", telling(docs)),
-        web.get("/docs/start.js", telling(start)),
+        web.get("/docs", telling(docs_page(site))),
         web.get("/docs/{name}", static),
         *(page(kind) for kind in KINDS),
     ]

@@ -34,5 +34,13 @@ CATEGORY = Kind(
     page="events/category",
     searched=("name", "slug"),
     copied=("name", "description", "parent"),
-    sample={"name": "Concerts", "description": "Live music of every kind"},
+    sample={"name": "Workshops", "description": "Learn something in an afternoon"},
+    sample_change={"description": "Courses of one afternoon or one evening"},
+    summaries={
+        "list": Text("List categories"),
+        "create": Text("Create a category"),
+        "read": Text("Read a category"),
+        "update": Text("Update a category"),
+        "delete": Text("Delete a category"),
+    },
 )

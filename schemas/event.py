@@ -36,9 +36,6 @@ from schemas.tag import TAG
 from schemas.timing import settle_times
 from schemas.venue import VENUE
 
-ID = {"type": "integer"}
-"""What the interface calls a term in a filter; its slug or name will do."""
-
 
 class EventInput(PostInput):
     """Body of an event."""
@@ -59,8 +56,12 @@ class EventInput(PostInput):
     featured = Flag(metadata=about(Text("feature the event on the site")))
     categories = TermLinks(CATEGORY, metadata=about(Text("category IDs, slugs or names")))
     tags = TermLinks(TAG, metadata=about(Text("tag IDs, slugs or names")))
-    venue = PostLinks(VENUE, metadata=about(Text("venue IDs or data of new venues")))
-    organizer = PostLinks(ORGANIZER, metadata=about(Text("organizer IDs or data of new organizers")))
+    venue = PostLinks(
+        VENUE, metadata=about(Text("venue: an ID, the data of a new venue, or an array of these"))
+    )
+    organizer = PostLinks(
+        ORGANIZER, metadata=about(Text("organizer: an ID, the data of a new organizer, or an array of these"))
+    )
     ticketed = Flag(metadata=about(Text("tickets are sold for the event")))
     post_parent = Whole(metadata=about(Text("ID of the event that this one is part of")))
     password = Words(200, metadata=about(Text("password of the event")))
@@ -82,10 +83,11 @@ class EventListInput(ListInput):
     )
     search = Words(200, metadata=about(Text("text in the title, description or excerpt")))
     categories = Many(
-        Words(500, metadata=ID), metadata=about(Text("events in any of these category IDs, slugs or names"))
+        Words(500, allow_none=False),
+        metadata=about(Text("events in any of these category IDs, slugs or names")),
     )
     tags = Many(
-        Words(500, metadata=ID), metadata=about(Text("events with any of these tag IDs, slugs or names"))
+        Words(500, allow_none=False), metadata=about(Text("events with any of these tag IDs, slugs or names"))
     )
     venue = Many(Whole(1), metadata=about(Text("events at any of these venue IDs")))
     organizer = Many(Whole(1), metadata=about(Text("events of any of these organizer IDs")))
@@ -147,7 +149,20 @@ EVENT = Kind(
         "timezone": "Europe/Paris",
         "cost": "€15",
         "categories": ["Concerts"],
+        "tags": ["outdoor"],
         "venue": {"venue": "Grand Hall", "city": "Springfield"},
+        "organizer": [{"organizer": "City Arts Council"}],
+    },
+    sample_change={"cost": "€18", "featured": True},
+    summaries={
+        "list": Text("List events"),
+        "create": Text("Create an event"),
+        "read": Text("Read an event"),
+        "update": Text("Update an event"),
+        "delete": Text("Delete an event"),
+        "readBySlug": Text("Read an event by slug"),
+        "updateBySlug": Text("Update an event by slug"),
+        "deleteBySlug": Text("Delete an event by slug"),
     },
     links={name: kind.name for name, kind in LINKED.items()},
 )

@@ -49,7 +49,8 @@ def limited(value: str, limit: int) -> str:
 
 
 def with_metadata(options: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The options of a field whose document says more."""
+    """The options of a field with more metadata for the API description. Where one type would not tell the
+    truth, `one_of` lists fields, each of which takes some of the values."""
     return options | {"metadata": {**options.get("metadata", {}), **more}}
 
 
@@ -206,6 +207,9 @@ class Status(fields.String):
 class Picture(fields.String):
     """An image: an ID or an address, or the object that a representation shows for it."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**with_metadata(options, one_of=(fields.String(), fields.Integer())))
+
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         if isinstance(value, Mapping):
             named = value.keys() & {"url", "id"}
@@ -239,6 +243,9 @@ class When(fields.String):
 
 class Price(fields.Raw):
     """A cost: a number, a text, or a list of them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**with_metadata(options, one_of=(fields.String(), fields.Float())))
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         try:

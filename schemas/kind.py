@@ -114,6 +114,11 @@ class Kind:
     """Fields that an event keeps of a record it links to; empty for a kind that nothing links to."""
     sample: Mapping[str, Any]
     """An example of a body that creates one."""
+    sample_change: Mapping[str, Any]
+    """An example of a body that updates one."""
+    summaries: Mapping[str, Text]
+    """What a document calls each operation: list, create, read, update, delete and, of a post, the last three
+    by slug."""
     links: Mapping[str, str] = field(default_factory=dict)
     """Field -> name of the kind that it links to."""
     json_ld: Callable[[Kind, Mapping[str, Any], View], Document] | None = None

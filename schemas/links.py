@@ -25,9 +25,10 @@ def is_number(value: Any) -> bool:
 class Links(fields.List[Any]):
     """Records to link: IDs, objects with an id, and whatever else the kind of record allows."""
 
-    def __init__(self, kind: Kind, **options: Any) -> None:
-        super().__init__(fields.Integer(metadata={"minimum": 0, "format": "int64"}), **options)
-        self.kind = kind
+    def __init__(self, kind: Kind, other: fields.Field[Any], **options: Any) -> None:
+        id = fields.Integer(metadata={"minimum": 0, "format": "int64"})
+        self.kind, self.forms = kind, (id, other)
+        super().__init__(fields.Raw(metadata={"one_of": self.forms}), **options)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         parts = [part for part in spread(value) if str(part) != "0"]
@@ -51,6 +52,9 @@ class Links(fields.List[Any]):
 class TermLinks(Links):
     """Categories or tags: IDs, slugs or names."""
 
+    def __init__(self, kind: Kind, **options: Any) -> None:
+        super().__init__(kind, fields.String(), **options)
+
     def other(self, value: Any) -> str:
         if not isinstance(value, str):
             raise ValidationError(Text("Must be IDs, slugs or names."))
@@ -60,7 +64,11 @@ class TermLinks(Links):
 
 
 class PostLinks(Links):
-    """Venues or organizers: IDs, or the data of new ones."""
+    """Venues or organizers: IDs, or the data of new ones; one alone needs no array."""
+
+    def __init__(self, kind: Kind, **options: Any) -> None:
+        super().__init__(kind, fields.Nested(kind.schema), **options)
+        self.metadata = {**self.metadata, "one_of": (*self.forms, fields.List(self.inner))}
 
     def other(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping):

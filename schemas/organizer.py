@@ -66,4 +66,15 @@ ORGANIZER = Kind(
     searched=("organizer", "description", *CONTACT),
     copied=("organizer", "description", "image", *CONTACT),
     sample={"organizer": "City Arts Council", "email": "hello@arts.example.org", "phone": "+1 555 0100"},
+    sample_change={"website": "https://arts.example.org"},
+    summaries={
+        "list": Text("List organizers"),
+        "create": Text("Create an organizer"),
+        "read": Text("Read an organizer"),
+        "update": Text("Update an organizer"),
+        "delete": Text("Delete an organizer"),
+        "readBySlug": Text("Read an organizer by slug"),
+        "updateBySlug": Text("Update an organizer by slug"),
+        "deleteBySlug": Text("Delete an organizer by slug"),
+    },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemas.kind import Kind
+from schemas.language import Text
 from schemas.term import TermInput, TermListInput, TermShape, represent, settle
 
 TAG = Kind(
@@ -18,5 +19,13 @@ TAG = Kind(
     page="events/tag",
     searched=("name", "slug"),
     copied=("name", "description"),
-    sample={"name": "outdoor"},
+    sample={"name": "beginners"},
+    sample_change={"description": "No experience needed"},
+    summaries={
+        "list": Text("List tags"),
+        "create": Text("Create a tag"),
+        "read": Text("Read a tag"),
+        "update": Text("Update a tag"),
+        "delete": Text("Delete a tag"),
+    },
 )

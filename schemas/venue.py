@@ -22,14 +22,17 @@ from schemas.post import (
 )
 from schemas.site import Site
 
+SPELLED: dict[str, Any] = {"type": "string", "one_of": (fields.Boolean(), fields.String())}
+"""A flag that the interface calls a string."""
+
 
 class VenueInput(PostInput):
     """Body of a venue."""
 
     venue = Name(required=True, metadata=about(Text("venue name")))
-    show_map = Flag(metadata=about(Text("whether events linked to the venue show a map"), type="string"))
+    show_map = Flag(metadata=about(Text("whether events linked to the venue show a map"), **SPELLED))
     show_map_link = Flag(
-        metadata=about(Text("whether events linked to the venue show a map link"), type="string")
+        metadata=about(Text("whether events linked to the venue show a map link"), **SPELLED)
     )
     address = PlainText(500, metadata=about(Text("address")))
     city = PlainText(500, metadata=about(Text("city")))
@@ -135,4 +138,15 @@ VENUE = Kind(
     searched=("venue", "description", *PLACE),
     copied=("venue", "description", "image", *PLACE, "geo_lat", "geo_lng", "point", *FLAGS),
     sample={"venue": "Grand Hall", "address": "1 Main Street", "city": "Springfield", "zip": "62701"},
+    sample_change={"phone": "+1 555 0100", "website": "https://hall.example.org"},
+    summaries={
+        "list": Text("List venues"),
+        "create": Text("Create a venue"),
+        "read": Text("Read a venue"),
+        "update": Text("Update a venue"),
+        "delete": Text("Delete a venue"),
+        "readBySlug": Text("Read a venue by slug"),
+        "updateBySlug": Text("Update a venue by slug"),
+        "deleteBySlug": Text("Delete a venue by slug"),
+    },
 )

@@ -19,7 +19,7 @@ from schemas.errors import Unavailable
 from schemas.site import Site
 from service.access import identify
 from service.cross_site import CrossSite
-from service.errors import answer_problems
+from service.errors import answer_problems, problem_body
 from service.limits import limit_passwords, limit_rate
 from service.packing import pack_answers
 from service.request_ids import REQUEST_IDS, RequestIds
@@ -55,7 +55,8 @@ def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
     """The operations under one path; the site's links lead there."""
     records = [operation for kind in KINDS for operation in operations(kind, store, site, kept)]
     table: list[Operation] = []
-    table += [*index.operations(site, table), *document.operations(site, table), *records]
+    described = document.operations(site, table, problem_body)
+    table += [*index.operations(site, table), *described, *records]
     return table
 
 

@@ -14,7 +14,7 @@ from service.database import Location
 from service.store import Store, open_store
 
 VENUES = [
-    {"venue": "Old Town Hall", "address": "1 Market Square", "city": "Freiburg", "country": "Germany",
+    {"venue": "Grand Hall", "address": "1 Market Square", "city": "Freiburg", "country": "Germany",
      "zip": "79098", "geo_lat": 47.9959, "geo_lng": 7.8522},
     {"venue": "Riverside Stage", "address": "Quai des Arts", "city": "Strasbourg", "country": "France",
      "zip": "67000", "geo_lat": 48.5734, "geo_lng": 7.7521},
@@ -33,10 +33,11 @@ ORGANIZERS = [
     {"organizer": "Friends of the Library", "email": "friends@library.example.org"},
 ]
 # (title, days between repetitions, times, starting hour, hours, cost, categories, tags, venue, organizer)
+# The page of the interface proposes the first event, its venue and its organizer to be read.
 SEASON = [
+    ("Summer Concert", 28, 4, 20, 2, "€18 – €32", ["Concerts"], ["outdoor"], 0, 0),
     ("Farmers’ Market", 7, 12, 8, 5, "Free", ["Markets"], ["family", "outdoor"], 0, 0),
     ("Chess Evening", 7, 12, 19, 3, "5 €", ["Clubs"], ["games"], 3, 1),
-    ("Chamber Concert", 28, 4, 20, 2, "€18 – €32", ["Concerts"], ["classical"], 0, 0),
     ("Open-Air Jazz", 14, 6, 19, 3, "€15", ["Concerts"], ["jazz", "outdoor"], 1, 0),
     ("Guided Garden Walk", 14, 8, 14, 2, "8 €", ["Tours"], ["family", "outdoor"], 2, 2),
     ("Reading: New Voices", 21, 5, 18, 2, "", ["Literature"], ["books"], 3, 2),

@@ -62,16 +62,26 @@ LAST = (errors.TooSlow, errors.Disconnected)
 CRASHED = Text("Something went wrong here; the log has it under the request id {id}.")
 
 
-def problem_answer(problem: Problem, language: str) -> web.StreamResponse:
+def problem_body(problem: Problem, language: str = "en") -> dict[str, Any]:
+    """The body of an answer; its status is in it."""
     status, code = TABLE[type(problem)]
     data: dict[str, Any] = {"status": status, **problem.data}
     if isinstance(params := data.get("params"), dict):
         data["params"] = {name: translate(text, language) for name, text in params.items()}
-    return error_answer(status, code.format(kind=problem.kind), translate(problem.text, language), data)
+    return error_body(code.format(kind=problem.kind), translate(problem.text, language), data)
 
 
-def error_answer(status: int, code: str, message: str, data: dict[str, Any]) -> web.StreamResponse:
-    return json_answer({"code": code, "message": message, "data": data}, status, HEADERS.get(status))
+def error_body(code: str, message: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"code": code, "message": message, "data": data}
+
+
+def error_answer(body: dict[str, Any]) -> web.StreamResponse:
+    status = body["data"]["status"]
+    return json_answer(body, status, HEADERS.get(status))
+
+
+def problem_answer(problem: Problem, language: str) -> web.StreamResponse:
+    return error_answer(problem_body(problem, language))
 
 
 def answer_problems(ids: RequestIds, finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
@@ -104,11 +114,11 @@ def answer_to(error: Exception, request: web.BaseRequest) -> web.StreamResponse:
             answer.force_close()
         return answer
     if isinstance(error, web.HTTPException):
-        return error_answer(error.status, "rest_refused", error.reason, {"status": error.status})
+        return error_answer(error_body("rest_refused", error.reason, {"status": error.status}))
     # A bug: the caller gets the one body and an id, the log gets all of it.
     log.error("%s %s %s failed", id, request.method, path_of(request), exc_info=error)
     message = translate(Text(CRASHED.template, id=id), language)
-    return error_answer(500, "rest_internal_error", message, {"status": 500})
+    return error_answer(error_body("rest_internal_error", message, {"status": 500}))
 
 
 def problem_of(error: Exception) -> Problem | None:

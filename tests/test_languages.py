@@ -232,7 +232,7 @@ async def test_values_that_were_sent_are_not_translated(api: Api, language: str)
         assert (status, value in problem["data"]["params"]["categories"]) == (400, True)
 
 
-@pytest.mark.parametrize("path", ["/doc", "/"])
+@pytest.mark.parametrize("path", ["/doc", "/openapi.json", "/"])
 async def test_structure_is_the_same_in_all_languages_and_texts_are_not(make_api: MakeApi, path: str) -> None:
     # Each language gets an application of its own, so that nothing kept from one shows in the next.
     said = {language: (await (await make_api()).get(path, lang=language))[1] for language in LANGUAGES}

@@ -1,0 +1,52 @@
+"""Examples in the API description: records as they are shown, and what names them in a path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from schemas import BY_NAME, KINDS
+from schemas.caller import PUBLIC
+from schemas.kind import Document, Kind, View, load
+from schemas.site import Site
+from schemas.slugs import slug_of
+
+PUBLISHED = datetime(2027, 1, 15, 9, 30)
+
+
+def example_id(kind: Kind) -> int:
+    """The ID that creating the example event on an empty database gives to a record of this kind."""
+    return [one for one in KINDS if one.ids == kind.ids].index(kind) + 1
+
+
+def example_slug(kind: Kind) -> str:
+    """The slug of the record that the example body creates."""
+    return slug_of(kind.sample[kind.title], kind.name)
+
+
+def list_example(kind: Kind, site: Site) -> Document:
+    url = f"{site.api}/{kind.plural}?page=1"
+    return {kind.plural: [record_example(kind, site)], "rest_url": url, "total": 1, "total_pages": 1}
+
+
+def record_example(kind: Kind, site: Site) -> Document:
+    """The record that the example body creates."""
+    return _shown(kind, kind.sample, site, {"events": {"publish": 1}})
+
+
+def _shown(kind: Kind, body: Mapping[str, Any], site: Site, more: Document) -> Document:
+    data = load(kind.schema, {name: value for name, value in body.items() if name not in kind.links}, site)
+    status = {"status": "publish", "author": 1} if kind.is_post else {}
+    record = kind.settle(data | status, None, site) | more
+    record |= {"_id": example_id(kind), "slug": slug_of(body[kind.title], kind.name)}
+    record |= {"date_utc": PUBLISHED, "modified_utc": PUBLISHED}
+    links = {name: _linked(BY_NAME[to], body[name], site) for name, to in kind.links.items() if name in body}
+    return kind.represent(kind, record, View(site, PUBLIC)) | links
+
+
+def _linked(kind: Kind, sent: Any, site: Site) -> Any:
+    """What an event shows for a link: an array where an array was sent."""
+    if isinstance(sent, list):
+        return [_linked(kind, one, site) for one in sent]
+    return _shown(kind, {"name": sent} if isinstance(sent, str) else sent, site, {})
