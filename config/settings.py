@@ -131,7 +131,7 @@ class Settings:
     cors_origins: tuple[str, ...] = setting(
         ("*",),
         origins,
-        "sites whose pages may read and, with a token, write, separated by commas (*: any site may read; none)",
+        "sites whose pages may read and, with a token, write (*: pages of any site may read; none)",
     )
     geoloc_radius: float = setting(40.234, decimal(0.001, 20038), "default radius of a place filter in km")
     currency_symbol: str = setting("$", word, "currency of a cost that names none")
