@@ -31,7 +31,7 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
     traffic, cross_site, ids, memory = Traffic(settings), CrossSite(settings), RequestIds(), Memory()
     outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(memory)]
-    passed = [*outer, *guards(settings, store), cross_site.guard]
+    passed = [*outer, *guards(settings, store, cross_site)]
     app = web.Application(middlewares=passed, client_max_size=settings.max_body)
     app[TRAFFIC], app[REQUEST_IDS] = traffic, ids
     kept = memories(store, memory)
@@ -42,13 +42,13 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     return app
 
 
-def guards(settings: Settings, store: Store) -> list[Middleware]:
+def guards(settings: Settings, store: Store, cross_site: CrossSite) -> list[Middleware]:
     """What a request passes before its handler, in this order."""
     passed = [limit_rate(settings)] if settings.rate_limit else []
     passed.append(limit_passwords(settings))
     if not store.started:
         passed.append(wait_for(store))
-    return [*passed, identify(settings.access, store.tokens)]
+    return [*passed, identify(settings.access, store.tokens, cross_site.check)]
 
 
 def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
