@@ -22,12 +22,13 @@ from handlers.shelf import Shelf
 from handlers.singles import Singles
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
-from schemas.fields import LARGEST, Words
+from schemas.fields import LARGEST
 from schemas.kind import Document, Input, Kind, ReadInput, View, load_valid
 from schemas.language import Text, translate
 from schemas.post import about
 from schemas.selection import Selection
 from schemas.site import Site
+from schemas.text_fields import Words
 from schemas.warnings import warnings_of
 
 CALLER = "caller"

@@ -9,23 +9,7 @@ from marshmallow import validates_schema
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
 from schemas.event_view import FLAGS, LINKED, EventShape, json_ld, represent
-from schemas.fields import (
-    Choice,
-    Flag,
-    Html,
-    Many,
-    Name,
-    Number,
-    Price,
-    SlugText,
-    Statuses,
-    WebAddress,
-    When,
-    Whole,
-    Words,
-    Zoned,
-    need_both,
-)
+from schemas.fields import Choice, Flag, Many, Number, Price, Statuses, When, Whole, Zoned, need_both
 from schemas.kind import Document, Kind, ListInput
 from schemas.language import Text
 from schemas.links import PostLinks, TermLinks
@@ -33,6 +17,7 @@ from schemas.organizer import ORGANIZER
 from schemas.post import PostInput, about, flag, settle_post
 from schemas.site import Site
 from schemas.tag import TAG
+from schemas.text_fields import Html, Name, SlugText, WebAddress, Words
 from schemas.timing import settle_times
 from schemas.venue import VENUE
 

@@ -14,10 +14,11 @@ from marshmallow.fields import Field
 
 from schemas.caller import Caller
 from schemas.errors import MissingFields, Problems
-from schemas.fields import Many, SlugText, Whole, Words, site
+from schemas.fields import Many, Whole, site
 from schemas.language import Text
 from schemas.selection import Selection
 from schemas.site import Site
+from schemas.text_fields import SlugText, Words
 
 Document = dict[str, Any]
 

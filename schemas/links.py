@@ -9,10 +9,11 @@ from typing import Any
 from marshmallow import ValidationError, fields
 
 from schemas.errors import InvalidFields, MissingFields
-from schemas.fields import clean, limited, site, spread, whole
+from schemas.fields import site, spread, whole
 from schemas.kind import Kind, load
 from schemas.language import Text
 from schemas.sanitizing import plain_text
+from schemas.text_fields import clean, limited
 
 MOST = 100
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from marshmallow import fields
 
-from schemas.fields import MailAddress, Name, PlainText, WebAddress
 from schemas.kind import Document, Kind, View
 from schemas.language import Text
 from schemas.post import LinkedListInput, PostInput, PostShape, about, envelope, settle_post, shown_texts
+from schemas.text_fields import MailAddress, Name, PlainText, WebAddress
 
 CONTACT = ("phone", "website", "email")
 

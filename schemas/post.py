@@ -10,11 +10,12 @@ from marshmallow import fields
 
 from schemas.dates import show
 from schemas.errors import InvalidFields
-from schemas.fields import Choice, Flag, Html, Picture, Status, Statuses, When, Whole, Words
+from schemas.fields import Choice, Flag, Picture, Status, Statuses, When, Whole
 from schemas.image import ImageShape, represent_image
 from schemas.kind import Document, Input, Kind, ListInput, Shape, View
 from schemas.language import Text
 from schemas.site import Site
+from schemas.text_fields import Html, Words
 from schemas.zones import parse_zone
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from marshmallow import fields
 
-from schemas.fields import Choice, Flag, Html, Many, Name, SlugText, Whole, Words
+from schemas.fields import Choice, Flag, Many, Whole
 from schemas.kind import Document, Input, Kind, ListInput, Shape, View
 from schemas.language import Text
 from schemas.post import about, shown_warnings
 from schemas.site import Site
+from schemas.text_fields import Html, Name, SlugText, Words
 
 ORDERS = ("name", "slug", "id", "count", "parent", "description", "include")
 

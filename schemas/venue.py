@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import fields, validates_schema
 
-from schemas.fields import Flag, Name, Number, Numeral, PlainText, WebAddress, need_both
+from schemas.fields import Flag, Number, need_both
 from schemas.kind import Document, Kind, View
 from schemas.language import Text
 from schemas.post import (
@@ -21,6 +21,7 @@ from schemas.post import (
     shown_texts,
 )
 from schemas.site import Site
+from schemas.text_fields import Name, Numeral, PlainText, WebAddress
 
 SPELLED: dict[str, Any] = {"type": "string", "one_of": (fields.Boolean(), fields.String())}
 """A flag that the interface calls a string."""

@@ -13,26 +13,9 @@ from urllib.parse import quote
 import pytest
 
 from schemas import BY_NAME, EVENT, KINDS, Kind
-from schemas.fields import (
-    Choice,
-    Flag,
-    MailAddress,
-    Many,
-    Name,
-    Number,
-    Numeral,
-    Picture,
-    Price,
-    SlugText,
-    Status,
-    Statuses,
-    WebAddress,
-    When,
-    Whole,
-    Words,
-    Zoned,
-)
+from schemas.fields import Choice, Flag, Many, Number, Picture, Price, Status, Statuses, When, Whole, Zoned
 from schemas.links import PostLinks, TermLinks
+from schemas.text_fields import MailAddress, Name, Numeral, SlugText, WebAddress, Words
 from service import limits
 from service.store.links import Wishes
 from service.store.wishes import Found
