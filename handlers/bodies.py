@@ -51,7 +51,7 @@ async def received(request: web.Request) -> bytes:
     except OSError:  # what a lost connection raises, beside the timeouts above
         raise Disconnected from None
     except web.RequestPayloadError:
-        raise InvalidJson(Text("The body is not complete: its chunks are not valid.")) from None
+        raise InvalidJson(Text("The body is incomplete: its chunks are not valid.")) from None
 
 
 def decompressed(body: bytes, coding: str, limit: int) -> bytes:
@@ -64,9 +64,9 @@ def decompressed(body: bytes, coding: str, limit: int) -> bytes:
     if len(whole) > limit:
         raise too_large(limit)
     if not stream.eof:
-        raise InvalidJson(Text("The body is not complete: its {coding} data ends too early.", coding=coding))
+        raise InvalidJson(Text("The body is incomplete: its {coding} data ends too early.", coding=coding))
     if stream.unused_data:
-        raise InvalidJson(Text("The body goes on after the end of its {coding} data.", coding=coding))
+        raise InvalidJson(Text("The body has extra bytes after the end of its {coding} data.", coding=coding))
     return whole
 
 

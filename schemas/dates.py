@@ -55,7 +55,7 @@ def parse_moment(value: object, now: datetime, zone: Zone) -> Moment:
     try:
         return _parse(value, now, zone)
     except OverflowError:
-        raise ValueError(Text("The date must lie within the years 1 to 9999.")) from None
+        raise ValueError(Text("The date must be within the years 1 to 9999.")) from None
 
 
 def is_fixed(text: str) -> bool:
@@ -95,8 +95,8 @@ def _parse(value: object, now: datetime, zone: Zone) -> Moment:
         return _from_words(match, now, zone)
     raise ValueError(
         Text(
-            "Not a date. Send YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, an ISO 8601 time, a Unix timestamp, "
-            "or a word such as now, today or tomorrow, which may be shifted (today +7 days)."
+            "Not a valid date. Send YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, an ISO 8601 time, a Unix timestamp, "
+            "or now, today, tomorrow or yesterday, optionally shifted (today +7 days)."
         )
     )
 
@@ -110,7 +110,7 @@ def _on_calendar(text: str) -> Moment | None:
     try:
         wall = datetime(year, month, day, hour, minute, second)
     except ValueError:
-        raise ValueError(Text("There is no such date or time. Send one that is on the calendar.")) from None
+        raise ValueError(Text("This date or time does not exist.")) from None
     if not match["offset"]:
         return Moment(wall=wall, is_day=not match["time"])
     offset = timedelta(hours=int(match["hours"] or 0), minutes=int(match["minutes"] or 0))

@@ -32,11 +32,11 @@ class EventInput(PostInput):
     excerpt = Html(metadata=about(Text("event excerpt")))
     timezone = Zoned(metadata=about(Text("time zone of the event; by default the site's")))
     all_day = Flag(metadata=about(Text("event lasts the whole day"), default=False))
-    cost = Price(metadata=about(Text("event cost: a number, a text or a range")))
+    cost = Price(metadata=about(Text("event cost: a number, text or a range")))
     website = WebAddress(metadata=about(Text("event website URL")))
     show_map = Flag(metadata=about(Text("show a map")))
     show_map_link = Flag(metadata=about(Text("show a map link")))
-    hide_from_listings = Flag(metadata=about(Text("leave the event out of lists")))
+    hide_from_listings = Flag(metadata=about(Text("hide the event from lists")))
     sticky = Flag(metadata=about(Text("make the event sticky in the calendar view")))
     featured = Flag(metadata=about(Text("feature the event on the site")))
     categories = TermLinks(CATEGORY, metadata=about(Text("category IDs, slugs or names")))
@@ -50,7 +50,7 @@ class EventInput(PostInput):
     ticketed = Flag(metadata=about(Text("tickets are sold for the event")))
     post_parent = Whole(metadata=about(Text("ID of the event that this one is part of")))
     password = Words(200, metadata=about(Text("password of the event")))
-    new_password = Words(200, metadata=about(Text("on update: the password from now on; empty for none")))
+    new_password = Words(200, metadata=about(Text("on update: the new password; empty removes it")))
 
 
 class EventListInput(ListInput):
@@ -77,13 +77,15 @@ class EventListInput(ListInput):
     venue = Many(Whole(1), metadata=about(Text("events at any of these venue IDs")))
     organizer = Many(Whole(1), metadata=about(Text("events of any of these organizer IDs")))
     featured = Flag(metadata=about(Text("only featured events, or only others")))
-    status = Statuses(metadata=about(Text("only events of these post statuses")))
+    status = Statuses(metadata=about(Text("only events with these statuses")))
     geoloc = Flag(metadata=about(Text("only events whose venue has coordinates, or only others")))
     geoloc_lat = Number(-90, 90, metadata=about(Text("latitude of a place; sent together with geoloc_lng")))
     geoloc_lng = Number(
         -180, 180, metadata=about(Text("longitude of a place; sent together with geoloc_lat"))
     )
-    geoloc_radius = Number(0, 20038, metadata=about(Text("how far from the place a venue may be, in km")))
+    geoloc_radius = Number(
+        0, 20038, metadata=about(Text("maximum distance of the venue from the place, in km"))
+    )
     include = Many(Whole(1), metadata=about(Text("only these event IDs; date filters are ignored")))
     post_parent = Whole(1, metadata=about(Text("only events that are part of this event ID")))
     ticketed = Flag(metadata=about(Text("only events with tickets, or only others")))

@@ -83,7 +83,7 @@ class Status(fields.String):
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", value):
-            raise ValidationError(Text("Must be a word of 1 to 40 letters, digits, - or _."))
+            raise ValidationError(Text("Must be 1 to 40 letters, digits, hyphens or underscores."))
         return value
 
 
@@ -157,7 +157,7 @@ class Many(fields.List[Any]):
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         parts = spread(value)
         if len(parts) > self.limit:
-            raise ValidationError(Text("Must have at most {limit} entries.", limit=self.limit))
+            raise ValidationError(Text("Must have at most {limit} items.", limit=self.limit))
         read = [self.inner.deserialize(part, attr, data, **options) for part in parts]
         return [item for index, item in enumerate(read) if item not in read[:index]]
 

@@ -34,7 +34,7 @@ class Links(fields.List[Any]):
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         parts = [part for part in spread(value) if str(part) != "0"]
         if len(parts) > MOST:
-            raise ValidationError(Text("Must have at most {limit} entries.", limit=MOST))
+            raise ValidationError(Text("Must have at most {limit} items.", limit=MOST))
         found = [self.link(part) for part in parts]
         return [link for index, link in enumerate(found) if link not in found[:index]]
 
@@ -78,6 +78,4 @@ class PostLinks(Links):
             return load(self.kind.schema, value, site())
         except (MissingFields, InvalidFields) as problem:
             names = ", ".join(sorted(problem.data["params"]))
-            raise ValidationError(
-                Text("The data of a new {kind} is not valid: {names}.", kind=self.kind.name, names=names)
-            ) from None
+            raise ValidationError(Text("Invalid data for a new record: {names}.", names=names)) from None

@@ -31,7 +31,9 @@ class PostInput(Input):
     date = When(metadata=about(Text("publication date in the site's time zone")))
     date_utc = When(metadata=about(Text("publication date in UTC")))
     description = Html(metadata=about(Text("description")))
-    status = Status(metadata=about(Text("post status; publish is what the public sees"), example="publish"))
+    status = Status(
+        metadata=about(Text("post status; only publish is visible to the public"), example="publish")
+    )
     image = Picture(metadata=about(Text("featured image, an ID or a URL")))
 
 
@@ -39,7 +41,7 @@ class PostListInput(ListInput):
     """Parameters that every list of posts takes."""
 
     search = Words(200, metadata=about(Text("text in the name, description or other text fields")))
-    status = Statuses(metadata=about(Text("only records of these post statuses")))
+    status = Statuses(metadata=about(Text("only records with these statuses")))
     orderby = Choice("date", "modified", "title", "id", metadata=about(Text("what to sort by")))
     order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
 

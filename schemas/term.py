@@ -34,9 +34,9 @@ class TermListInput(ListInput):
     include = Many(Whole(1), metadata=about(Text("only these IDs")))
     order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
     orderby = Choice(*ORDERS, metadata=about(Text("what to sort by")))
-    hide_empty = Flag(load_default=True, metadata=about(Text("leave out terms that no published event has")))
+    hide_empty = Flag(load_default=True, metadata=about(Text("leave out terms without published events")))
     post = Whole(1, metadata=about(Text("only terms of this event ID")))
-    event = Whole(1, metadata=about(Text("only terms of this event ID; wins over post")))
+    event = Whole(1, metadata=about(Text("only terms of this event ID; takes precedence over post")))
     slug = Words(500, metadata=about(Text("only the term with this slug")))
 
 
@@ -59,7 +59,9 @@ class TermShape(Shape):
     parent = fields.Integer(
         metadata=about(Text("parent category, 0 at the top; categories only"), absent=True)
     )
-    count = fields.Integer(metadata=about(Text("published events; not shown inside events"), absent=True))
+    count = fields.Integer(
+        metadata=about(Text("number of published events; not shown inside events"), absent=True)
+    )
     url = fields.String()
     urls = fields.Nested(UrlsShape)
     warnings = shown_warnings()

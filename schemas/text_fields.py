@@ -23,9 +23,9 @@ UNFIT = re.compile("[\0\ud800-\udfff]")
 def clean(value: Any) -> str:
     """A string that a database, a log and a page can hold."""
     if not isinstance(value, str):
-        raise ValidationError(Text("Must be a text."))
+        raise ValidationError(Text("Must be text."))
     if UNFIT.search(value):
-        raise ValidationError(Text("Must not contain NUL or half a character."))
+        raise ValidationError(Text("Must not contain NUL characters or unpaired surrogates."))
     return value
 
 
@@ -108,7 +108,7 @@ class WebAddress(fields.String):
 def web_address(value: Any) -> str:
     address = limited(clean(value), 2048)
     if not URL.fullmatch(address) or not _has_host(address):
-        raise ValidationError(Text("Must be a web address that starts with http:// or https://."))
+        raise ValidationError(Text("Must be a URL that starts with http:// or https://."))
     return QUOTING.sub(lambda mark: f"%{ord(mark[0]):02X}", address)
 
 

@@ -77,10 +77,10 @@ def _offset(match: re.Match[str]) -> timedelta:
     if match["part"]:
         minutes, rest = divmod(int(match["part"].ljust(2, "0")) * 60, 100)
         if rest:
-            raise ValueError(Text("An offset must be whole minutes, such as UTC+5.5 or UTC+5:45."))
+            raise ValueError(Text("The offset must be in whole minutes, such as UTC+5.5 or UTC+5:45."))
     offset = timedelta(hours=int(match["hours"]), minutes=minutes) * (-1 if match["sign"] == "-" else 1)
     if not WESTMOST <= offset <= EASTMOST:
-        raise ValueError(Text("An offset must lie between -12:00 and +14:00."))
+        raise ValueError(Text("The offset must be between -12:00 and +14:00."))
     return offset
 
 
@@ -119,5 +119,5 @@ def _within_years(convert: Callable[[], datetime]) -> datetime:
         return convert()
     except OverflowError:
         raise ValueError(
-            Text("The date must lie within the years 1 to 9999 in UTC and in its time zone.")
+            Text("The date must be within the years 1 to 9999, in UTC and in its time zone.")
         ) from None

@@ -59,7 +59,7 @@ TOLD: dict[type[Exception], type[Problem]] = {
 HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="kalends"'}, 503: {"Retry-After": "5"}}
 LAST = (errors.TooSlow, errors.Disconnected)
 """Nothing more can be read from the connection after these."""
-CRASHED = Text("Something went wrong here; the log has it under the request id {id}.")
+CRASHED = Text("Internal error. The log has the details under request ID {id}.")
 
 
 def problem_body(problem: Problem, language: str = "en") -> dict[str, Any]:

@@ -22,14 +22,12 @@ REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) (/[!-~]*) HTTP/1
 def problem_of_message(error: http_exceptions.HttpProcessingError) -> Problem:
     if isinstance(error, http_exceptions.LineTooLong):
         if error.args[1] == MOST_URL:
-            return UriTooLong(Text("The URL is too long: at most {limit} bytes are read.", limit=MOST_URL))
+            return UriTooLong(Text("The URL is too long: at most {limit} bytes are allowed.", limit=MOST_URL))
         return HeadersTooLarge(
-            Text("A header is too long: at most {limit} bytes are read.", limit=MOST_FIELD)
+            Text("A header is too long: at most {limit} bytes are allowed.", limit=MOST_FIELD)
         )
     if error.message == "Too many headers received":
-        return HeadersTooLarge(
-            Text("There are too many headers: at most {limit} are read.", limit=MOST_HEADERS)
-        )
+        return HeadersTooLarge(Text("Too many headers: at most {limit} are allowed.", limit=MOST_HEADERS))
     if error.message.startswith("Received HTTPS"):
         return BadRequest(Text("This port speaks HTTP, not HTTPS."))
     return BadRequest(MESSAGES.get(type(error)))

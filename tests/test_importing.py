@@ -189,11 +189,11 @@ async def test_categories_are_hung_below_others_and_refused_twice(api: Api, impo
     ]
     status, output, errors = await importer.run(bodies, "--kind", "categories")
     assert (status, output) == (1, "3 imported, 0 already there, 3 refused")
-    exists = "A term of this name exists already; send a slug of its own to create another."
+    exists = "A term with this name already exists; to create another one, send a different slug."
     assert errors.splitlines() == [
         f"line 2: {exists}",
         f"line 4: {exists}",
-        "line 5: parent: There is no category with this ID.",
+        "line 5: parent: {kind} not found.",
     ]
     found = await api.store.database["categories"].find_one({"slug": "bebop"})
     assert found is not None
@@ -206,15 +206,15 @@ BAD = [
     ("[1, 2]", "The body must be a JSON object."),
     ('"title"', "The body must be a JSON object."),
     (b"\xff\xfe".decode("latin-1"), "The body is not JSON"),
-    ({"title": "No dates"}, "Missing: start_date, end_date."),
+    ({"title": "No dates"}, "Missing parameters: start_date, end_date."),
     (event(start_date="soon"), "start_date: "),
     (event(start_date="2027-06-02 10:00:00"), "end_date: "),
     (event(cost="x" * 5000), "cost: "),
     (event(timezone="Mars/Base", website="nope"), "timezone: "),
-    (event(venue=99), "venue: There is no venue with the ID 99."),
-    (event(venue={"venue": "Never made"}, organizer=99), "organizer: There is no organizer with the ID 99."),
-    (event(venue={"city": "Nameless"}), "venue: The data of a new venue is not valid: venue."),
-    (event(post_parent=99), "post_parent: There is no such other event."),
+    (event(venue=99), "venue: Venue 99 not found."),
+    (event(venue={"venue": "Never made"}, organizer=99), "organizer: Organizer 99 not found."),
+    (event(venue={"city": "Nameless"}), "venue: Invalid data for a new record: venue."),
+    (event(post_parent=99), "post_parent: Must be the ID of another event."),
     (event(description="x" * 1_100_000), "The body is too large."),
 ]
 

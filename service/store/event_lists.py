@@ -8,11 +8,10 @@ from typing import Any
 
 from schemas.caller import Caller
 from schemas.dates import Moment, parse_moment
-from schemas.errors import InvalidFields, Problems
+from schemas.errors import InvalidFields, Problems, not_found
 from schemas.event import EVENT
 from schemas.event_view import LINKED
 from schemas.kind import Kind
-from schemas.language import Text
 from schemas.site import Site
 from service.store.asked import Asked, ordered
 from service.store.links import find_term
@@ -128,9 +127,7 @@ async def require(records: Records, kind: Kind, name: str, ids: list[int]) -> li
     shown = {"status": 1, "author": 1}
     rows = await records.database[kind.plural].find({"_id": {"$in": ids}}, shown).to_list(None)
     if unknown := sorted(set(ids) - {row["_id"] for row in rows}):
-        raise InvalidFields(
-            {name: Text("There is no {kind} with the ID {id}.", kind=kind.name, id=unknown[0])}
-        )
+        raise InvalidFields({name: not_found(kind.name, unknown[0])})
     return rows
 
 
@@ -140,7 +137,7 @@ async def _terms(records: Records, kind: Kind, name: str, wanted: list[str], cal
     terms = records.database[kind.plural]
     for text in wanted:
         if not (term := await find_term(records.database, kind, text)):
-            raise InvalidFields({name: Text("There is no {kind} {name}.", kind=kind.name, name=repr(text))})
+            raise InvalidFields({name: not_found(kind.name, text)})
         ids.append(term["_id"])
     below = await terms.find({"ancestors": {"$in": ids}}, {"_id": 1}).to_list(None)
     return [*ids, *(row["_id"] for row in below)]

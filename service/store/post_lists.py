@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.caller import Caller
-from schemas.errors import InvalidFields, Problems
+from schemas.errors import InvalidFields, Problems, not_found
 from schemas.kind import Kind
-from schemas.language import Text
 from service.store.asked import Asked, ordered
 from service.store.copies import FIELD
 from service.store.records import Records
@@ -47,7 +46,7 @@ async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller
         {"$and": [{"_id": event}, visible(caller)]}, {FIELD[kind.name]: 1, "password": 1}
     )
     if found is None:
-        raise InvalidFields({name: Text("There is no event with this ID.")})
+        raise InvalidFields({name: not_found("event")})
     locked = found.get("password") and not caller.unlocks
     return [] if locked else [copy["_id"] for copy in found.get(FIELD[kind.name], ())]
 

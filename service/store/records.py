@@ -264,7 +264,7 @@ class Records:
             return
         found = await self.database["events"].find_one({"_id": parent}, {"author": 1, "status": 1})
         if found is None or not caller.sees(found) or (stored and parent == stored["_id"]):
-            raise InvalidFields({"post_parent": Text("There is no such other event.")})
+            raise InvalidFields({"post_parent": Text("Must be the ID of another event.")})
 
 
 def wished_slug(kind: Kind, data: Mapping[str, Any]) -> str:

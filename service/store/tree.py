@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists
+from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists, not_found
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from service.store.client import Client, Database
@@ -37,7 +37,7 @@ async def ancestors_of(database: Database, kind: Kind, parent: int, session: Any
         return []
     found = await database[kind.plural].find_one({"_id": parent}, {"ancestors": 1}, session=session)
     if found is None:
-        raise InvalidFields({"parent": Text("There is no category with this ID.")})
+        raise InvalidFields({"parent": not_found(kind.name)})
     return [*found["ancestors"], parent]
 
 
