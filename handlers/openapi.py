@@ -28,7 +28,7 @@ def swagger(generated: Document) -> Document:
 
 
 def openapi(generated: Document) -> Document:
-    """The same as OpenAPI 3.1. Only parameters have defaults: a generated client would send those of a body."""
+    """The same as OpenAPI 3.1. Only parameters have defaults: clients would send those of a body."""
     host, path = generated["host"], generated["basePath"]
     definitions, security = generated["definitions"], generated["securityDefinitions"]
     examples = {f"#/definitions/{name}": one.get("example") for name, one in definitions.items()}
