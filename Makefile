@@ -1,8 +1,12 @@
 # Kalends: `make` prints this help.
 PYTHON ?= python3
 BIN := .venv/bin
+# Two layers of one environment: what the service needs to run, and the tools for working on it.
+RUNTIME := .venv/.runtime
 STAMP := .venv/.installed
 KALENDS := $(BIN)/python -m service
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+LOCK := $(BIN)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe $(if $(KEEP),,--upgrade)
 BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
 # The Python that serves Kalends in a benchmark; the peers have one of their own.
@@ -20,16 +24,26 @@ help: ## print this help
 	@echo "Kalends, a calendar-events service"
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-install: $(STAMP) ## make .venv/ with the locked dependencies
+install: $(STAMP) ## make .venv/ with everything for development
 
-$(STAMP): requirements-dev.txt pyproject.toml
-	@echo "Setting up .venv/ (once; about a minute)"
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or newer, or name it: make run PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Kalends needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) -V); name another: make run PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $(STAMP)
 
-run: install ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds a season of events)
+$(RUNTIME): requirements-run.txt pyproject.toml config/version.py | $(BIN)/python
+	@echo "Installing the service and MongoDB into .venv/ (once; about half a minute)"
+	@$(PIP) install --require-hashes -r requirements-run.txt
+	@PYTHONWARNINGS=ignore $(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(STAMP): requirements-dev.txt $(RUNTIME)
+	@echo "Installing the development tools into .venv/ (once; about a minute)"
+	@$(PIP) install --require-hashes -r requirements-dev.txt
+	@touch $@
+
+run: $(RUNTIME) ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds example events)
 	@$(KALENDS) serve $(if $(DEMO),--demo)
 
 test: install ## run all tests against a real mongod
@@ -49,9 +63,10 @@ format: install ## rewrite the code in the house style
 catalogues: install ## bring new texts into schemas/locale
 	$(BIN)/python -m schemas.catalogues
 
-lock: install ## renew the locked dependencies
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file requirements.txt pyproject.toml
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe --extra embedded --extra dev --output-file requirements-dev.txt pyproject.toml
+lock: install ## update the locked dependencies (KEEP=1 changes no version without need)
+	$(LOCK) --output-file requirements.txt pyproject.toml
+	$(LOCK) --constraint requirements.txt --extra embedded --build-deps-for editable --output-file requirements-run.txt pyproject.toml
+	$(LOCK) --constraint requirements-run.txt --extra embedded --extra dev --build-deps-for editable --output-file requirements-dev.txt pyproject.toml
 
 audit: install ## look for known vulnerabilities in the locked dependencies
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements-dev.txt

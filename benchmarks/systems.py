@@ -150,6 +150,7 @@ def running(system: System, python: str, uri: str, database: str, facts: Facts) 
         "KALENDS_DATABASE": database,
         "KALENDS_PORT": str(port),
         "KALENDS_AUTH": "token" if facts.public else "open",
+        "KALENDS_ACCESS_LOG": "off",
         "BENCH_URI": uri,
         "BENCH_DATABASE": database,
         "BENCH_STORED": str(facts.stored),

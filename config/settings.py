@@ -5,10 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+from config.kubernetes import without_injected
+from config.readers import (
+    database_name,
+    decimal,
+    directory,
+    mongodb_uri,
+    mount_path,
+    mount_paths,
+    networks,
+    one_of,
+    origins,
+    web_address,
+    whole,
+    word,
+)
 
 PREFIX = "KALENDS_"
 
@@ -17,125 +33,73 @@ class SettingError(Exception):
     """A setting that cannot be used: one line that names it and says what would be right."""
 
 
-def whole(low: int, high: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,10}", text) or not low <= int(text) <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
-        return int(text)
-
-    return read
-
-
-def decimal(low: float, high: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or not low <= float(text) <= high:
-            raise ValueError(f"a number from {low:g} to {high:g}")
-        return float(text)
-
-    return read
-
-
-def one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text.lower() not in words:
-            raise ValueError("one of " + ", ".join(words))
-        return text.lower()
-
-    return read
-
-
-def word(text: str) -> str:
-    if not text.strip() or "\0" in text:
-        raise ValueError("a text that is not empty")
-    return text.strip()
-
-
-def database_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,38}", text):
-        raise ValueError("1 to 38 letters, digits, '-' or '_'")
-    return text
-
-
-def mount_path(text: str) -> str:
-    if text.strip("/") and not re.fullmatch(r"/?[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*/?", text):
-        raise ValueError("a path such as /wp-json")
-    return "/" + text.strip("/") if text.strip("/") else ""
-
-
-def mount_paths(text: str) -> tuple[str, ...]:
-    return tuple(path for path in map(mount_path, text.split(",")) if path)
-
-
-def web_address(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("an address such as https://events.example.org")
-    return text.rstrip("/")
-
-
-def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    try:
-        return tuple(ip_network(part.strip()) for part in text.split(","))
-    except ValueError:
-        raise ValueError("networks such as 10.0.0.0/8 or 192.0.2.1") from None
-
-
-def origins(text: str) -> tuple[str, ...]:
-    if text in ("*", "none"):
-        return (text,) if text == "*" else ()
-    found = tuple(part.strip().rstrip("/").lower() for part in text.split(","))
-    if not all(re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", one) for one in found):
-        raise ValueError("*, none, or origins such as https://www.example.org")
-    return found
-
-
-def mongodb_uri(text: str) -> str:
-    if not text.startswith(("mongodb://", "mongodb+srv://")):
-        raise ValueError("an address such as mongodb://host:27017/?replicaSet=rs0")
-    return text
-
-
-def directory(text: str) -> Path:
-    return Path(word(text)).expanduser()
-
-
-def setting(default: Any, read: Callable[[str], Any], help: str) -> Any:
-    return field(default=default, metadata={"read": read, "help": help})
+def setting(default: Any, read: Callable[[str], Any], help: str, unset: str = "") -> Any:
+    """A setting; `unset` says what applies when there is no fixed default."""
+    return field(default=default, metadata={"read": read, "help": help, "unset": unset})
 
 
 @dataclass(frozen=True)
 class Settings:
     """Everything an operator can choose; the defaults serve one developer on one machine."""
 
-    host: str = setting("127.0.0.1", word, "address to listen on")
-    port: int = setting(8080, whole(0, 65535), "port to listen on (0: any free one)")
-    base_url: str = setting("", web_address, "public address that links start with")
-    api_root: str = setting("", mount_path, "path below the base URL that the API sits under")
-    aliases: tuple[str, ...] = setting((), mount_paths, "more paths that serve the API, separated by commas")
-    mongodb_uri: str = setting("", mongodb_uri, "MongoDB to use (none: an embedded one)")
-    database: str = setting("kalends", database_name, "name of the database")
-    data_dir: Path = setting(Path(".kalends"), directory, "directory of the embedded MongoDB")
-    timezone: str = setting("UTC", word, "time zone of the site")
-    auth: str = setting(
-        "", one_of("open", "token"), "open (everybody may write; default on loopback only) or token"
+    host: str = setting("127.0.0.1", word, "IP address or host name to listen on")
+    port: int = setting(8080, whole(0, 65535), "port to listen on (0: any free port)")
+    base_url: str = setting(
+        "", web_address, "public URL of the service; all links start with it", "http://HOST:PORT"
     )
-    workers: int = setting(1, whole(1, 64), "number of processes that serve")
-    max_per_page: int = setting(100, whole(1, 1000), "largest page a list may be asked for")
-    max_body: int = setting(1_048_576, whole(1024, 15_000_000), "largest request body in bytes")
-    request_seconds: int = setting(30, whole(1, 600), "time after which a request is given up")
-    max_concurrent: int = setting(256, whole(1, 100_000), "requests that one process serves at a time")
-    rate_limit: int = setting(0, whole(0, 1_000_000), "requests a minute that one client may make (0: any)")
+    api_root: str = setting("", mount_path, "path between the base URL and /calendar/events/v1")
+    aliases: tuple[str, ...] = setting(
+        (), mount_paths, "additional paths that serve the API, comma-separated"
+    )
+    mongodb_uri: str = setting(
+        "", mongodb_uri, "connection string of your own MongoDB replica set", "embedded MongoDB"
+    )
+    database: str = setting("kalends", database_name, "name of the MongoDB database")
+    data_dir: Path | None = setting(
+        None,
+        directory,
+        "directory for the data of the embedded MongoDB",
+        "$XDG_DATA_HOME/kalends or ~/.local/share/kalends",
+    )
+    timezone: str = setting("UTC", word, "default time zone, such as Europe/Paris")
+    auth: str = setting(
+        "",
+        one_of("open", "token"),
+        "who may write: open (every caller) or token (only callers with a token)",
+        "open on a loopback address, otherwise required",
+    )
+    workers: int = setting(1, whole(1, 64), "number of worker processes")
+    max_per_page: int = setting(100, whole(1, 1000), "maximum number of records on one page of a list")
+    max_body: int = setting(1_048_576, whole(1024, 15_000_000), "maximum size of a request body in bytes")
+    request_seconds: int = setting(30, whole(1, 600), "seconds after which a request is cancelled")
+    max_concurrent: int = setting(
+        256, whole(1, 100_000), "maximum number of concurrent requests in one worker process"
+    )
+    rate_limit: int = setting(
+        0, whole(0, 1_000_000), "maximum requests per minute from one client (0: no limit)"
+    )
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = setting(
-        (), networks, "networks of proxies whose X-Forwarded-For is believed, separated by commas"
+        (), networks, "addresses or networks of proxies whose X-Forwarded-For is trusted, comma-separated"
     )
     cors_origins: tuple[str, ...] = setting(
-        ("*",), origins, "sites whose pages may read the API, separated by commas (*: all; none)"
+        ("*",),
+        origins,
+        "web origins whose pages may read the API and, if named, write with a token; comma-separated "
+        "(*: all may read; none: no origin)",
     )
-    geoloc_radius: float = setting(40.234, decimal(0.001, 20038), "default radius of a place filter in km")
-    currency_symbol: str = setting("$", word, "currency of a cost that names none")
-    currency_code: str = setting("USD", word, "its ISO code")
-    currency_position: str = setting("prefix", one_of("prefix", "suffix"), "where its symbol stands")
-    log_level: str = setting("info", one_of("debug", "info", "warning", "error"), "how much is logged")
+    geoloc_radius: float = setting(
+        40.234, decimal(0.001, 20038), "default radius in km of a search around a place"
+    )
+    currency_symbol: str = setting("$", word, "default currency symbol, for costs given without one")
+    currency_code: str = setting("USD", word, "ISO code of the default currency")
+    currency_position: str = setting(
+        "prefix", one_of("prefix", "suffix"), "position of the default currency symbol: prefix or suffix"
+    )
+    log_level: str = setting(
+        "info", one_of("debug", "info", "warning", "error"), "log level: debug, info, warning or error"
+    )
+    log_format: str = setting("text", one_of("text", "json"), "format of log lines: text or json")
+    access_log: str = setting("on", one_of("on", "off"), "log a line for each request: on or off")
 
     @property
     def access(self) -> str:
@@ -155,17 +119,22 @@ class Settings:
     def variables(self) -> dict[str, str]:
         """The settings as variables, to hand them to another process."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values |= {"cors_origins": self.cors_origins or ("none",), "data_dir": self.data_dir or ""}
         texts = {
             name: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            for name, value in (values | {"cors_origins": self.cors_origins or ("none",)}).items()
+            for name, value in values.items()
         }
         return {PREFIX + name.upper(): text for name, text in texts.items() if text}
 
     def is_local(self) -> bool:
-        try:
-            return self.host == "localhost" or ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 FIELDS = {one.name: one for one in fields(Settings)}
@@ -173,17 +142,23 @@ FIELDS = {one.name: one for one in fields(Settings)}
 
 def read_settings(environment: Mapping[str, str], flags: Mapping[str, str | None]) -> Settings:
     """Flags win over variables, variables over defaults; an unknown KALENDS_ name is an error."""
+    environment = without_injected(environment)
     known = {PREFIX + name.upper(): one for name, one in FIELDS.items()}
     for name in environment:
         if name.startswith(PREFIX) and name not in known:
-            raise SettingError(f"{name} is not a setting; known are {', '.join(sorted(known))}")
+            raise SettingError(f"{name} is not a setting; {_nearest(name, known)}")
     settings = Settings(**{one.name: _read(one, name, environment, flags) for name, one in known.items()})
     if not settings.is_local() and not settings.auth:
         raise SettingError(
-            f"{PREFIX}HOST {settings.host!r} is reachable by others: set {PREFIX}AUTH=token, "
-            f"or {PREFIX}AUTH=open to let everybody write"
+            f"{PREFIX}HOST {settings.host!r} is not a loopback address: set {PREFIX}AUTH=token, "
+            f"or {PREFIX}AUTH=open to let every caller write"
         )
     return settings
+
+
+def _nearest(name: str, known: Mapping[str, object]) -> str:
+    near = get_close_matches(name, known, 1, 0.75)
+    return f"did you mean {near[0]}?" if near else f"the settings are {', '.join(sorted(known))}"
 
 
 def _read(one: Field[Any], name: str, environment: Mapping[str, str], flags: Mapping[str, str | None]) -> Any:

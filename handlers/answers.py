@@ -38,12 +38,15 @@ def entity_tag(version: object, content: bytes) -> str:
     return f'"{version}-{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
 
 
-def item_answer(kind: Kind, record: Document, view: View, tag: str, status: int = 200) -> Reply:
+def item_answer(
+    kind: Kind, record: Document, view: View, tag: str, warnings: list[str], status: int = 200
+) -> Reply:
     """A record that was written."""
     headers = {"ETag": tag}
     if status == 201:
         headers["Location"] = kind.rest_url(view.site, record["_id"])
-    return json_answer(kind.represent(kind, record, view), status, headers)
+    shown = kind.represent(kind, record, view) | ({"warnings": warnings} if warnings else {})
+    return json_answer(shown, status, headers)
 
 
 def wanted_versions(request: web.Request) -> frozenset[int] | None:

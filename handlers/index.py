@@ -15,11 +15,11 @@ from handlers.answers import lasting_answer, to_json
 from handlers.operations import Operation
 from handlers.parameters import language_of
 from handlers.replies import Answer
-from schemas.fields import Words
 from schemas.kind import Document, Input
 from schemas.language import Text, translate
 from schemas.post import about
 from schemas.site import NAMESPACE, Site
+from schemas.text_fields import Words
 
 TYPES: tuple[tuple[type[Field[Any]], str], ...] = (
     (fields.Integer, "integer"),

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from aiohttp.typedefs import Handler
 
 from handlers.ports import Store
-from handlers.records import Memories, PasswordInput, RecordHandlers
+from handlers.records import EventReadInput, Memories, PasswordInput, RecordHandlers
 from schemas import errors
 from schemas.errors import InvalidFields, Problem
-from schemas.kind import Input, Kind, reader_of
+from schemas.kind import Input, Kind, ReadInput, reader_of
 from schemas.language import Text
+from schemas.site import Site
 
 UPDATES = ("POST", "PUT", "PATCH")
 SENDING = (errors.TooSlow(), errors.TooLarge(), errors.UnsupportedType())
@@ -42,9 +43,9 @@ class Operation:
         return self.id if method == self.methods[-1] else self.id + method.capitalize()
 
 
-def operations(kind: Kind, store: Store, kept: Memories) -> list[Operation]:
+def operations(kind: Kind, store: Store, site: Site, kept: Memories) -> list[Operation]:
     """The operations of one kind; posts are addressed by slug too."""
-    handlers = RecordHandlers(kind, store, kept)
+    handlers = RecordHandlers(kind, store, site, kept)
     table = [*on_list(kind, handlers), *on_item(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.schema)]
     if kind.is_post:
         path = f"/{kind.plural}/by-slug/{{slug:[^/]+}}"
@@ -88,9 +89,9 @@ def on_list(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
 def on_item(
     kind: Kind, handlers: RecordHandlers, path: str, schema: type[Input], by: str = ""
 ) -> list[Operation]:
-    password = PasswordInput if kind.name == "event" else None
+    is_event = kind.name == "event"
     unknown = errors.NotFound(kind=kind.name)
-    locked = (errors.PasswordNeeded(),) if kind.name == "event" else ()
+    locked = (errors.PasswordNeeded(),) if is_event else ()
     hidden = (errors.NotAccessible(kind=kind.name),) if kind.is_post else ()
     trashed = (errors.Trashed(kind=kind.name),) if kind.is_post else ()
     refused = (unknown, errors.Forbidden(), *locked, errors.PreconditionFailed())
@@ -102,7 +103,7 @@ def on_item(
             handler=handlers.read,
             summary=kind.summaries["read" + by],
             kind=kind,
-            query=password,
+            query=EventReadInput if is_event else ReadInput,
             problems=(BAD_QUERY, unknown, *hidden, *locked, *trashed),
         ),
         Operation(
@@ -112,7 +113,7 @@ def on_item(
             handler=handlers.delete,
             summary=kind.summaries["delete" + by],
             kind=kind,
-            query=password,
+            query=PasswordInput if is_event else None,
             problems=(BAD_QUERY, *refused, *trashed),
         ),
         Operation(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Any
 from urllib.parse import parse_qsl
@@ -10,22 +9,36 @@ from urllib.parse import parse_qsl
 import orjson
 from aiohttp import web
 
-from schemas.errors import InvalidFields, InvalidJson, TooLarge, TooSlow, UnsupportedType
+from handlers.bodies import read_body
+from schemas.errors import InvalidFields, InvalidJson, UnsupportedType
 from schemas.kind import Input, reader_of
 from schemas.language import Text, preferred
 
 NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 DEEPEST = 4
-READING_SECONDS = 10
+MOST_FIELDS = 1000
+
+
+class TooManyFields(Exception):
+    """A query string or a form has more fields than are read."""
 
 
 def query_pairs(request: web.Request) -> list[tuple[str, str]]:
     try:
-        return parse_qsl(
-            request.rel_url.raw_query_string, keep_blank_values=True, errors="strict", max_num_fields=1000
-        )
-    except (UnicodeDecodeError, ValueError):
+        return _pairs(request.rel_url.raw_query_string)
+    except TooManyFields:
+        most = Text("A query may have at most {limit} parameters.", limit=MOST_FIELDS)
+        raise InvalidFields({"query": most}) from None
+    except ValueError:
         raise InvalidFields({"query": Text("Must be percent-encoded UTF-8.")}) from None
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """Names and values. Nothing between two `&` is no field."""
+    fields = [field for field in text.split("&") if field]
+    if len(fields) > MOST_FIELDS:
+        raise TooManyFields
+    return parse_qsl("&".join(fields), keep_blank_values=True, errors="strict")
 
 
 def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
@@ -45,23 +58,14 @@ def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
     return values
 
 
-def language_of(request: web.Request) -> str:
+def language_of(request: web.BaseRequest) -> str:
     """The language that the caller wants to be answered in."""
     return preferred(request.query.get("lang"), request.headers.get("Accept-Language", ""))
 
 
 async def body_values(request: web.Request) -> dict[str, Any]:
     """The fields of a body: a JSON object or a form."""
-    try:
-        # No clock is set for what has arrived.
-        async with asyncio.timeout(None if request.content.is_eof() else READING_SECONDS):
-            body = await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise TooLarge from None
-    except TimeoutError:
-        raise TooSlow from None
-    except web.RequestPayloadError:  # broken chunks, or not compressed the way it says
-        raise InvalidJson from None
+    body = await read_body(request)
     if not body:
         return {}
     sent = request.headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
@@ -85,8 +89,11 @@ def json_values(body: bytes) -> dict[str, Any]:
 
 def _form(body: bytes) -> dict[str, Any]:
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000)
-    except (UnicodeDecodeError, ValueError):
+        pairs = _pairs(body.decode())
+    except TooManyFields:
+        most = Text("A form may have at most {limit} fields.", limit=MOST_FIELDS)
+        raise InvalidFields({"body": most}) from None
+    except ValueError:
         raise InvalidJson(Text("The form must be percent-encoded UTF-8.")) from None
     values: dict[str, Any] = {}
     for name, value in pairs:

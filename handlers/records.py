@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,25 +15,35 @@ from aiohttp.typedefs import Handler
 from handlers.answers import item_answer, list_answer, wanted_versions
 from handlers.kept import Kept, holds_until
 from handlers.memory import Memory
-from handlers.parameters import body_values, query_pairs, query_values
+from handlers.parameters import body_values, language_of, query_pairs, query_values
 from handlers.ports import Ref, Store
 from handlers.replies import Answer, not_modified
 from handlers.shelf import Shelf
 from handlers.singles import Singles
 from schemas.caller import Caller, Role
-from schemas.errors import Forbidden, NotFound, Unauthenticated
-from schemas.fields import LARGEST, Words
-from schemas.kind import Document, Input, Kind, View, load
-from schemas.language import Text
+from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
+from schemas.fields import LARGEST
+from schemas.kind import Document, Input, Kind, ReadInput, View, load_valid
+from schemas.language import Text, translate
 from schemas.post import about
+from schemas.selection import Selection
+from schemas.site import Site
+from schemas.text_fields import Words
+from schemas.warnings import warnings_of
 
 CALLER = "caller"
+LONG = 20_000
+"""Characters of texts in a body from which reading it is left to a thread."""
 
 
 class PasswordInput(Input):
     """The password of a protected event."""
 
     password = Words(200, metadata=about(Text("password of a protected event")))
+
+
+class EventReadInput(PasswordInput, ReadInput):
+    """Parameters of a GET of one event."""
 
 
 class Memories(NamedTuple):
@@ -42,46 +55,50 @@ class Memories(NamedTuple):
 
 
 def memories(store: Store, memory: Memory) -> Memories:
-    return Memories(Shelf(store, memory), Kept(store, memory), Singles(store.site, memory))
+    return Memories(Shelf(store, memory), Kept(store, memory), Singles(memory))
 
 
 class RecordHandlers:
     """The handlers of one kind. Each reads the request, asks the store, and answers."""
 
-    def __init__(self, kind: Kind, store: Store, memories: Memories) -> None:
+    def __init__(self, kind: Kind, store: Store, site: Site, memories: Memories) -> None:
         self.kind = kind
         self.store = store
+        self.site = site
         self.shelf, self.kept, self.singles = memories
 
     async def index(self, request: web.Request) -> web.StreamResponse:
-        view = View(self.store.site, request[CALLER])
+        view = View(self.site, request[CALLER])
 
         async def make() -> tuple[Answer, datetime]:
-            query = load(self.kind.query, query_values(request, self.kind.query), view.site)
-            query["per_page"] = min(query["per_page"], view.site.max_per_page)
-            page = await self.store.page(self.kind, query, view.caller)
-            items = await self.shelf.listed(self.kind, page.glances, view)
+            sent = query_values(request, self.kind.query)
+            query, problems = load_valid(self.kind.query, sent, view.site)
+            selection = self._selection(query, problems)
+            page = await self.store.page(self.kind, query, view.caller, problems)
+            items = await self.shelf.listed(self.kind, page.glances, replace(view, selection=selection))
             answer = list_answer(request, self.kind, page.total, items, query, view)
             return answer, holds_until(query, query_pairs(request), view.site)
 
-        asked = (self.kind.name, request.rel_url.raw_query_string, view.caller.sight)
+        asked = (self.site.namespace, self.kind.name, request.rel_url.raw_query_string, view.caller.sight)
         return (await self.kept.answer(asked, make)).to(request)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         caller = writer(request, self.kind)
-        data = load(self.kind.schema, await body_values(request), self.store.site)
-        record = await self.store.create(self.kind, data, caller)
-        return self._written(record, caller, 201)
+        sent = await body_values(request)
+        data, problems = await self._loaded(self.kind.schema, sent)
+        record = await self.store.create(self.kind, data, caller, problems)
+        return self._written(request, record, sent, 201)
 
     async def read(self, request: web.Request) -> web.StreamResponse:
-        view = View(self.store.site, request[CALLER])
+        sent = query_values(request, EventReadInput)
+        view = View(self.site, request[CALLER], self._selected(sent))
         kind, ref = self.kind, addressed(request, self.kind)
         kept = self.singles.take(kind, ref, view)
         # What is not kept is read in any case: there is nothing to ask before that.
         generation = await self.store.generation.now() if kept else self.store.generation.last
         if kept and kept.holds(generation):
             return kept.answer.to(request)
-        password = sent_password(request, query_values(request, PasswordInput))
+        password = sent_password(request, sent)
         if kept or "If-None-Match" in request.headers:
             glance = await self.store.glance(kind, ref, view.caller, password)
             if unchanged := not_modified(request, self.singles.tag(kind, glance, view)):
@@ -100,11 +117,13 @@ class RecordHandlers:
 
         async def update(request: web.Request) -> web.StreamResponse:
             caller = writer(request, self.kind)
-            data = load(schema, await body_values(request), self.store.site, partial=True)
+            sent = await body_values(request)
+            data, problems = await self._loaded(schema, sent, partial=True)
             ref = addressed(request, self.kind)
             password = sent_password(request, data, query_values(request, PasswordInput))
-            record = await self.store.update(self.kind, ref, data, caller, password, wanted_versions(request))
-            return self._written(record, caller)
+            versions = wanted_versions(request)
+            record = await self.store.update(self.kind, ref, data, caller, password, versions, problems)
+            return self._written(request, record, sent)
 
         return update
 
@@ -114,13 +133,36 @@ class RecordHandlers:
         password = sent_password(request, query_values(request, PasswordInput), body)
         ref = addressed(request, self.kind)
         record = await self.store.delete(self.kind, ref, caller, password, wanted_versions(request))
-        return self._written(record, caller)
+        return self._written(request, record, {})
 
-    def _written(self, record: Document, caller: Caller, status: int = 200) -> web.StreamResponse:
-        """A record as it is after a write; what it shows is less than what is shown when it is read."""
-        view = View(self.store.site, caller)
+    async def _loaded(
+        self, schema: type[Input], sent: Mapping[str, Any], *, partial: bool = False
+    ) -> tuple[Document, Problems]:
+        """The values of a body. Cleaning long HTML takes its time, so a thread does it."""
+        is_long = sum(len(value) for value in sent.values() if isinstance(value, str)) > LONG
+        work = functools.partial(load_valid, schema, sent, self.site, partial=partial)
+        return await asyncio.to_thread(work) if is_long else work()
+
+    def _selected(self, sent: Mapping[str, Any]) -> Selection | None:
+        """The keys that a GET of one record asks for."""
+        query, problems = load_valid(ReadInput, sent, self.site) if "fields" in sent else ({}, Problems())
+        selection = self._selection(query, problems)
+        problems.refuse()
+        return selection
+
+    def _selection(self, query: Mapping[str, Any], problems: Problems) -> Selection | None:
+        with problems.gather():
+            return Selection(self.kind.shape, query["fields"]) if query.get("fields") else None
+        return None
+
+    def _written(
+        self, request: web.Request, record: Document, sent: Mapping[str, Any], status: int = 200
+    ) -> web.StreamResponse:
+        """A record as it is after a write, with warnings for what was sent."""
+        view, language = View(self.site, request[CALLER]), language_of(request)
         tag = self.singles.tag(self.kind, record, view, "written")
-        return item_answer(self.kind, record, view, tag, status)
+        warnings = [translate(text, language) for text in warnings_of(self.kind, sent)]
+        return item_answer(self.kind, record, view, tag, warnings, status)
 
 
 def writer(request: web.Request, kind: Kind) -> Caller:

@@ -27,6 +27,8 @@ HEADERS = {
 """Of every answer that does not say otherwise."""
 BARE = (204, 304)
 """Statuses without a body, whose length would be that of another answer."""
+REASONS = {499: "Client Closed Request"}
+"""Statuses that Python has no name for. The client never reads this one; the log does."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -65,19 +67,21 @@ class Reply(web.StreamResponse):
     async def write_eof(self, data: bytes = b"") -> None:
         request = self._asked
         assert request is not None, "prepare it first"
+        body = b"" if request.method == "HEAD" else self.answer.body
         parts = (
-            f"HTTP/{request.version.major}.{request.version.minor} ".encode(),
+            b"HTTP/1.1 " if request.version >= HttpVersion11 else b"HTTP/1.0 ",
             self.answer.head,
             _date(int(time.time())),
             written(self.headers),
             self._connection(request),
             b"\r\n",
-            b"" if request.method == "HEAD" else self.answer.body,
+            body,
         )
         # Answers that are ready at the same moment are sent one right after the other: the same work over and
         # over is quicker than by turns with other work, since the processor has at hand what it needs.
         await asyncio.sleep(0)
         await request.writer.write_eof(b"".join(parts))
+        self._body_length = len(body)  # for the request log
 
     def _connection(self, request: web.BaseRequest) -> bytes:
         if not self.keep_alive:
@@ -109,7 +113,8 @@ def written(headers: Mapping[str, str]) -> bytes:
 def _beginning(status: int, names: tuple[str, ...]) -> bytes:
     """The status, and the headers of every answer; an answer may have its own by some of their names."""
     others = {name: value for name, value in HEADERS.items() if name not in names}
-    return f"{status} {HTTPStatus(status).phrase}\r\n".encode() + written(others)
+    reason = REASONS.get(status) or HTTPStatus(status).phrase
+    return f"{status} {reason}\r\n".encode() + written(others)
 
 
 @lru_cache(1)

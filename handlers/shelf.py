@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import orjson
+
 from handlers.answers import to_json
 from handlers.memory import Drawer, Memory
 from handlers.ports import Glance, Store
@@ -31,14 +33,17 @@ class Shelf:
 
     async def listed(self, kind: Kind, glances: Sequence[Glance], view: View) -> list[bytes]:
         """The records of a page as lists show them, in its order."""
-        keys = {glance["_id"]: (kind.name, glance["_id"], view.caller.sight) for glance in glances}
+        keys = {
+            glance["_id"]: (view.site.namespace, kind.name, glance["_id"], view.caller.sight)
+            for glance in glances
+        }
         found = {glance["_id"]: self._take(keys[glance["_id"]], kind, glance) for glance in glances}
         missing = [id for id, body in found.items() if body is None]
         for record in await self._store.fetch(kind, missing) if missing else ():
             if view.caller.sees(record):  # it may have been hidden since it was found
                 body = to_json(shown_in_list(kind, record, view))
                 found[record["_id"]] = self._keep(keys[record["_id"]], kind, record, body)
-        return [body for body in found.values() if body is not None]
+        return [selected(body, view) for body in found.values() if body is not None]
 
     def _take(self, key: Key, kind: Kind, glance: Glance) -> bytes | None:
         kept = self._memory.take(key)
@@ -47,6 +52,11 @@ class Shelf:
     def _keep(self, key: Key, kind: Kind, record: Glance, body: bytes) -> bytes:
         self._memory.keep(key, (state_of(kind, record), body), len(body))
         return body
+
+
+def selected(body: bytes, view: View) -> bytes:
+    """A rendered record with only the keys that are asked for."""
+    return to_json(view.selection.of(orjson.loads(body))) if view.selection else body
 
 
 def state_of(kind: Kind, record: Glance) -> State:

@@ -9,12 +9,11 @@ from handlers.answers import JSON, entity_tag, to_json
 from handlers.memory import Drawer, Memory
 from handlers.ports import Glance, Ref
 from handlers.replies import Answer
-from handlers.shelf import State, state_of
+from handlers.shelf import State, selected, state_of
 from schemas.event_view import is_locked
 from schemas.kind import Document, Kind, View
-from schemas.site import Site
 
-FORM = 1
+FORM = 2
 """Counts changes of how records are shown: clients must not keep what an older service has sent."""
 Key = tuple[Hashable, ...]
 
@@ -38,9 +37,8 @@ class Single(NamedTuple):
 class Singles:
     """Answers by kind, id or slug, and who asks."""
 
-    def __init__(self, site: Site, memory: Memory) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = Drawer[Single](memory, "singles")
-        self._site = repr((FORM, site.api, site.zone.name, site.currency))
 
     def take(self, kind: Kind, ref: Ref, view: View) -> Single | None:
         """How a record was shown lately."""
@@ -53,15 +51,14 @@ class Singles:
         if kind.json_ld:
             shown["json_ld"] = kind.json_ld(kind, record, view)
         headers = {"Content-Type": JSON, "ETag": self.tag(kind, record, view)}
-        return self.keep(kind, ref, record, view, generation, Answer(to_json(shown), headers))
+        answer = Answer(selected(to_json(shown), view), headers)
+        return self.keep(kind, ref, record, view, generation, answer)
 
     def tag(self, kind: Kind, glance: Glance, view: View, occasion: str = "read") -> str:
         """The entity tag of a record, made of all that its showing depends on."""
         version, events = state_of(kind, glance)
-        depends = (
-            f"{self._site} {view.caller.sight} {kind.name} {glance['_id']} {version} {events} {occasion}"
-        )
-        return entity_tag(version, depends.encode())
+        depends = (FORM, view.site.facts, view.key, occasion, kind.name, glance["_id"], version, events)
+        return entity_tag(version, repr(depends).encode())
 
     def keep(
         self,
@@ -80,4 +77,4 @@ class Singles:
 
 
 def key_of(kind: Kind, ref: Ref, view: View) -> Key:
-    return (kind.name, ref, view.caller.sight)
+    return (view.key, kind.name, ref)

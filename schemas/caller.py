@@ -19,6 +19,8 @@ class Role(StrEnum):
 
 WRITERS = {Role.CONTRIBUTOR, Role.AUTHOR, Role.EDITOR, Role.ADMIN}
 EDITORS = {Role.EDITOR, Role.ADMIN}
+PUBLISHED = ("publish", "future")
+"""Statuses of what is public, or will be on its date."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,11 @@ class Caller:
         )
 
     def may_write(self, record: Mapping[str, Any]) -> bool:
-        return self.writes_all or (self.writes and record.get("author", self.id) == self.id)
+        if self.writes_all:
+            return True
+        # What an editor has published for a contributor is no longer theirs.
+        is_free = self.publishes or record.get("status") not in PUBLISHED
+        return self.writes and is_free and record.get("author", self.id) == self.id
 
 
 PUBLIC = Caller()

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from schemas.language import Text
+from schemas.sanitizing import plain_text
 
 LONGEST = 500
 MOST_DIGITS = 20
@@ -69,9 +70,10 @@ def read_cost(value: object, site: Currency) -> Cost:
 @lru_cache(1000)
 def _read(text: str, site: Currency) -> Cost:
     if len(text) > LONGEST:
-        raise ValueError(Text("A cost is at most {limit} characters long.", limit=LONGEST))
+        raise ValueError(Text("Must have at most {limit} characters.", limit=LONGEST))
     if re.search(r"[\x00\ud800-\udfff]", text):
-        raise ValueError(Text("A cost must be text without NUL characters and lone surrogates."))
+        raise ValueError(Text("Must not contain NUL characters or unpaired surrogates."))
+    text = plain_text(text)
     if text.strip().lower() in FREE:
         return _cost("Free" if text.strip().lower() == "free" else text, site, ["0"])
     return _priced(text, site) or _cost(text if text.strip() else "", site, [])
@@ -81,7 +83,7 @@ def _as_text(value: object, site: Currency) -> str:
     if value is None:
         return ""
     if isinstance(value, list) and len(value) > LONGEST:
-        raise ValueError(Text("A cost is at most {limit} characters long.", limit=LONGEST))
+        raise ValueError(Text("Must have at most {limit} characters.", limit=LONGEST))
     if isinstance(value, list):
         parts = [_one_text(part, site) for part in value]
         return " – ".join(part for part in parts if part.strip())
@@ -93,7 +95,7 @@ def _one_text(value: object, site: Currency) -> str:
         return value
     # Written this way round, the comparison also refuses NaN and infinity.
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**LONGEST:
-        raise ValueError(Text("A cost must be a number, a text such as $10 or 10 – 20, or a list of these."))
+        raise ValueError(Text("Must be a number, text such as $10 or 10 – 20, or a list of these."))
     # `or 0` takes the sign off a negative zero.
     text = f"{Decimal(str(value or 0)):f}".removesuffix(".0")
     ambiguous = site.code in COMMA_DECIMALS and re.search(r"\.[0-9]{3}$", text)

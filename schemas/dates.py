@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import cast
 
@@ -45,13 +45,17 @@ class Moment:
         """What a clock in the zone shows."""
         return zone.to_wall(self.utc(zone))
 
+    def day(self, zone: Zone) -> date:
+        """The day as written; that of an instant is the one in the zone."""
+        return (self.wall or self.in_zone(zone)).date()
+
 
 def parse_moment(value: object, now: datetime, zone: Zone) -> Moment:
     """The moment meant; `now` is in UTC, and `zone` is where words such as `today` are said."""
     try:
         return _parse(value, now, zone)
     except OverflowError:
-        raise ValueError(Text("The date must lie within the years 1 to 9999.")) from None
+        raise ValueError(Text("The date must be within the years 1 to 9999.")) from None
 
 
 def is_fixed(text: str) -> bool:
@@ -91,8 +95,8 @@ def _parse(value: object, now: datetime, zone: Zone) -> Moment:
         return _from_words(match, now, zone)
     raise ValueError(
         Text(
-            "Not a date. Send YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, an ISO 8601 time, a Unix timestamp, "
-            "or a word such as now, today or tomorrow, which may be shifted (today +7 days)."
+            "Not a valid date. Send YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, an ISO 8601 time, a Unix timestamp, "
+            "or now, today, tomorrow or yesterday, optionally shifted (today +7 days)."
         )
     )
 
@@ -106,7 +110,7 @@ def _on_calendar(text: str) -> Moment | None:
     try:
         wall = datetime(year, month, day, hour, minute, second)
     except ValueError:
-        raise ValueError(Text("There is no such date or time. Send one that is on the calendar.")) from None
+        raise ValueError(Text("This date or time does not exist.")) from None
     if not match["offset"]:
         return Moment(wall=wall, is_day=not match["time"])
     offset = timedelta(hours=int(match["hours"] or 0), minutes=int(match["minutes"] or 0))

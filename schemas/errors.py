@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from schemas.language import Text
+
+NOUNS = {
+    "event": Text("Event"),
+    "venue": Text("Venue"),
+    "organizer": Text("Organizer"),
+    "category": Text("Category"),
+    "tag": Text("Tag"),
+}
+
+
+def not_found(kind: str, ref: int | str = "") -> Text:
+    """What is said of a record that does not exist, and of its id, slug or name if one was sent."""
+    noun = NOUNS.get(kind, kind.capitalize())
+    if not ref:
+        return Text("{kind} not found.", kind=noun)
+    return Text("{kind} {ref} not found.", kind=noun, ref=repr(ref))
 
 
 class Problem(Exception):
@@ -30,32 +47,50 @@ class MissingFields(Problem):
     """Required fields were not sent."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(Text("Missing: {names}.", names=", ".join(names)), params=list(names))
+        super().__init__(Text("Missing parameters: {names}.", names=", ".join(names)), params=list(names))
 
 
 class InvalidFields(Problem):
     """Fields or parameters have values that cannot be used; all of them are named."""
 
     def __init__(self, params: Mapping[str, str]) -> None:
-        super().__init__(Text("Not valid: {names}.", names=", ".join(sorted(params))), params=dict(params))
+        self.params = dict(params)
+        super().__init__(
+            Text("Invalid parameters: {names}.", names=", ".join(sorted(params))), params=self.params
+        )
+
+
+class Problems(dict[str, str]):
+    """Bad values by field, gathered so that the caller is told of all of them at once."""
+
+    @contextmanager
+    def gather(self) -> Iterator[None]:
+        try:
+            yield
+        except InvalidFields as refused:
+            self.update(refused.params)
+
+    def refuse(self) -> None:
+        if self:
+            raise InvalidFields(self)
 
 
 class TermExists(Problem):
     """A category or tag of this name is there already."""
 
-    message = Text("A term of this name exists already; send a slug of its own to create another.")
+    message = Text("A term with this name already exists; to create another one, send a different slug.")
 
 
 class DuplicateTermSlug(Problem):
     """A term is renamed to a slug that another one has."""
 
-    message = Text("Another term has this slug already.")
+    message = Text("Another term already has this slug.")
 
 
 class Unauthenticated(Problem):
     """No credentials, or wrong ones."""
 
-    message = Text("This needs a valid token.")
+    message = Text("A valid token is required.")
 
 
 class Forbidden(Problem):
@@ -73,7 +108,7 @@ class NotAccessible(Problem):
 class PasswordNeeded(Problem):
     """The event's password is missing or wrong."""
 
-    message = Text("This event is protected: send its password.")
+    message = Text("This event is password-protected: send its password.")
 
     def __init__(self, *, was_wrong: bool = False) -> None:
         super().__init__()
@@ -83,31 +118,32 @@ class PasswordNeeded(Problem):
 class NotFound(Problem):
     """No record has this id or slug."""
 
-    message = Text("There is no such record.")
+    def __init__(self, *, kind: str) -> None:
+        super().__init__(not_found(kind), kind=kind)
 
 
 class NoRoute(Problem):
     """No route has this path."""
 
-    message = Text("There is no such route.")
+    message = Text("No route matches this URL.")
 
 
 class PageNotFound(Problem):
     """The list ends before this page."""
 
-    message = Text("The list has no such page.")
+    message = Text("This page does not exist: the list is shorter.")
 
 
 class MethodNotAllowed(Problem):
     """The route exists, but not for this method."""
 
-    message = Text("This route does not take this method.")
+    message = Text("This route does not support this method.")
 
 
 class Trashed(Problem):
     """The record is in the trash."""
 
-    message = Text("This record is in the trash; an update with a status brings it back.")
+    message = Text("This record is in the trash; to restore it, send an update with a status.")
 
 
 class PreconditionFailed(Problem):
@@ -123,9 +159,9 @@ class TooLarge(Problem):
 
 
 class TooSlow(Problem):
-    """The body did not come in time."""
+    """The request body was not received in time."""
 
-    message = Text("The body did not come in time.")
+    message = Text("The request body was not received in time.")
 
 
 class UnsupportedType(Problem):
@@ -143,4 +179,28 @@ class TooMany(Problem):
 class Unavailable(Problem):
     """The database is out of reach or too slow."""
 
-    message = Text("The database cannot be reached now; try again.")
+    message = Text("The database is not available; try again later.")
+
+
+class Disconnected(Problem):
+    """The client has closed the connection before its body was complete; nobody reads the answer."""
+
+
+class BadRequest(Problem):
+    """The request is not valid HTTP."""
+
+    message = Text("The request is not valid HTTP.")
+
+
+class UriTooLong(Problem):
+    """The URL is longer than the service reads."""
+
+
+class HeadersTooLarge(Problem):
+    """A header is longer than the service reads, or there are too many."""
+
+
+class ExpectationFailed(Problem):
+    """An Expect header asks for something other than 100-continue."""
+
+    message = Text("The only supported Expect value is 100-continue.")

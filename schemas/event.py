@@ -9,29 +9,15 @@ from marshmallow import validates_schema
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
 from schemas.event_view import FLAGS, LINKED, EventShape, json_ld, represent
-from schemas.fields import (
-    Choice,
-    Flag,
-    Many,
-    Name,
-    Number,
-    Price,
-    SlugText,
-    Statuses,
-    WebAddress,
-    When,
-    Whole,
-    Words,
-    Zoned,
-    need_both,
-)
+from schemas.fields import Choice, Flag, Many, Number, Price, Statuses, When, Whole, Zoned, need_both
 from schemas.kind import Document, Kind, ListInput
 from schemas.language import Text
 from schemas.links import PostLinks, TermLinks
 from schemas.organizer import ORGANIZER
-from schemas.post import PostInput, about, settle_post
+from schemas.post import PostInput, about, flag, settle_post
 from schemas.site import Site
 from schemas.tag import TAG
+from schemas.text_fields import Html, Name, SlugText, WebAddress, Words
 from schemas.timing import settle_times
 from schemas.venue import VENUE
 
@@ -43,14 +29,14 @@ class EventInput(PostInput):
     start_date = When(required=True, metadata=about(Text("start date and time")))
     end_date = When(required=True, metadata=about(Text("end date and time")))
     slug = SlugText(metadata=about(Text("event slug")))
-    excerpt = Words(metadata=about(Text("event excerpt")))
+    excerpt = Html(metadata=about(Text("event excerpt")))
     timezone = Zoned(metadata=about(Text("time zone of the event; by default the site's")))
     all_day = Flag(metadata=about(Text("event lasts the whole day"), default=False))
-    cost = Price(metadata=about(Text("event cost: a number, a text or a range")))
+    cost = Price(metadata=about(Text("event cost: a number, text or a range")))
     website = WebAddress(metadata=about(Text("event website URL")))
     show_map = Flag(metadata=about(Text("show a map")))
     show_map_link = Flag(metadata=about(Text("show a map link")))
-    hide_from_listings = Flag(metadata=about(Text("leave the event out of lists")))
+    hide_from_listings = Flag(metadata=about(Text("hide the event from lists")))
     sticky = Flag(metadata=about(Text("make the event sticky in the calendar view")))
     featured = Flag(metadata=about(Text("feature the event on the site")))
     categories = TermLinks(CATEGORY, metadata=about(Text("category IDs, slugs or names")))
@@ -64,7 +50,7 @@ class EventInput(PostInput):
     ticketed = Flag(metadata=about(Text("tickets are sold for the event")))
     post_parent = Whole(metadata=about(Text("ID of the event that this one is part of")))
     password = Words(200, metadata=about(Text("password of the event")))
-    new_password = Words(200, metadata=about(Text("on update: the password from now on; empty for none")))
+    new_password = Words(200, metadata=about(Text("on update: the new password; empty removes it")))
 
 
 class EventListInput(ListInput):
@@ -91,13 +77,15 @@ class EventListInput(ListInput):
     venue = Many(Whole(1), metadata=about(Text("events at any of these venue IDs")))
     organizer = Many(Whole(1), metadata=about(Text("events of any of these organizer IDs")))
     featured = Flag(metadata=about(Text("only featured events, or only others")))
-    status = Statuses(metadata=about(Text("only events of these post statuses")))
+    status = Statuses(metadata=about(Text("only events with these statuses")))
     geoloc = Flag(metadata=about(Text("only events whose venue has coordinates, or only others")))
     geoloc_lat = Number(-90, 90, metadata=about(Text("latitude of a place; sent together with geoloc_lng")))
     geoloc_lng = Number(
         -180, 180, metadata=about(Text("longitude of a place; sent together with geoloc_lat"))
     )
-    geoloc_radius = Number(0, 20038, metadata=about(Text("how far from the place a venue may be, in km")))
+    geoloc_radius = Number(
+        0, 20038, metadata=about(Text("maximum distance of the venue from the place, in km"))
+    )
     include = Many(Whole(1), metadata=about(Text("only these event IDs; date filters are ignored")))
     post_parent = Whole(1, metadata=about(Text("only events that are part of this event ID")))
     ticketed = Flag(metadata=about(Text("only events with tickets, or only others")))
@@ -116,10 +104,12 @@ def settle(changes: Document, stored: Document | None, site: Site) -> Document:
     settled = settle_post(changes, stored, site) | settle_times(changes, stored, site)
     for name in ("start_date", "end_date"):
         settled.pop(name, None)
-    settled |= {name: bool(settled.get(name)) for name in FLAGS if name in settled or stored is None}
+    settled |= {name: flag(name, settled) for name in FLAGS if name in settled or stored is None}
     if "cost" in changes or stored is None:
         cost = changes.get("cost") or read_cost("", site.currency)
         settled["cost"] = {"text": cost.text, "details": cost.details}
+        if stored and stored["cost"]["text"] == cost.text:
+            del settled["cost"]  # the site's currency may have changed since, but not the cost
     if "post_parent" in changes or stored is None:
         settled["post_parent"] = changes.get("post_parent") or 0
     return settled

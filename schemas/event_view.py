@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 import orjson
 from marshmallow import fields
 
+from schemas.caller import Caller
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
 from schemas.dates import details, show
+from schemas.folding import sort_key
 from schemas.kind import Document, Kind, Shape, View
 from schemas.language import Text
 from schemas.organizer import ORGANIZER
-from schemas.post import PostShape, about, envelope, shown_time
+from schemas.post import PostShape, about, envelope, shown_texts, shown_time
 from schemas.site import Site
 from schemas.tag import TAG
 from schemas.venue import VENUE
@@ -41,8 +43,8 @@ class Kept(NamedTuple):
 MOST_KEPT = 5000
 LONGEST_KEPT = 4000
 """Bytes of one that is kept."""
-KEPT: dict[tuple[Show, str, int], Kept] = {}
-"""By what shows it, the kind and the id of the record."""
+KEPT: dict[tuple[str, Show, str, int], Kept] = {}
+"""By the path of the API, what shows it, the kind and the id of the record."""
 
 
 class DetailsShape(Shape):
@@ -69,7 +71,7 @@ class EventShape(PostShape):
     """How an event is shown."""
 
     title = fields.String()
-    excerpt = fields.String(allow_none=True)
+    excerpt = fields.String()
     all_day = fields.Boolean()
     start_date = shown_time()
     start_date_details = fields.Nested(DetailsShape)
@@ -83,7 +85,7 @@ class EventShape(PostShape):
     timezone_abbr = fields.String()
     cost = fields.String()
     cost_details = fields.Nested(CostShape)
-    website = fields.String(allow_none=True)
+    website = fields.String()
     show_map = fields.Boolean()
     show_map_link = fields.Boolean()
     hide_from_listings = fields.Boolean()
@@ -119,11 +121,7 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     utc_start, utc_end = show(record["start_utc"]), show(record["end_utc"])
     return {
         **envelope(kind, record, view),
-        "title": record["title"],
-        "description": record.get("description"),
-        "excerpt": record.get("excerpt"),
-        "slug": record["slug"],
-        "image": record.get("image"),
+        **shown_texts(record, "title", "description", "excerpt", "slug", "website"),
         "all_day": record["all_day"],
         "start_date": start,
         "start_date_details": details(start),
@@ -137,23 +135,22 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
         "timezone_abbr": zone.abbreviation(record["start_utc"]),
         "cost": record["cost"]["text"],
         "cost_details": record["cost"]["details"],
-        "website": record.get("website"),
         **{name: record[name] for name in FLAGS},
         "post_parent": record["post_parent"],
         **{name: _linked(name, record, view) for name in LINKED},
     }
 
 
-def _seen(name: str, record: Mapping[str, Any], view: View) -> list[Document]:
+def seen_copies(name: str, record: Mapping[str, Any], caller: Caller) -> list[Document]:
     """The copies of linked records that the caller may see."""
-    sees = view.caller.sees
+    sees = caller.sees
     return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and sees(copy)]
 
 
 def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragment:
     """A copy as JSON, made once for the many events of one venue. A copy is what its version says, but in
     an event that is full it goes without its description."""
-    key, is_whole = (show, kind.name, copy["_id"]), copy["description"] is not None
+    key, is_whole = (view.site.namespace, show, kind.name, copy["_id"]), copy["description"] is not None
     kept = KEPT.get(key)
     if kept and kept.site is view.site and kept.version == copy["version"] and kept.is_whole == is_whole:
         return kept.shown
@@ -166,9 +163,9 @@ def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragmen
 
 
 def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
-    kind, seen = LINKED[name], _seen(name, record, view)
+    kind, seen = LINKED[name], seen_copies(name, record, view.caller)
     if len(seen) > 1 and not kind.is_post:
-        seen.sort(key=lambda copy: (copy["name"].casefold(), copy["_id"]))
+        seen.sort(key=lambda copy: (sort_key(copy["name"]), copy["_id"]))
     shown = [_shown(kind.represent, kind, copy, view) for copy in seen]
     return shown[0] if name == "venue" and len(shown) == 1 else shown
 
@@ -184,7 +181,9 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     for name, linked in (("location", "venue"), ("organizer", "organizer")):
         target = LINKED[linked]
         assert target.json_ld is not None
-        body[name] = [_shown(target.json_ld, target, copy, view) for copy in _seen(linked, record, view)]
+        body[name] = [
+            _shown(target.json_ld, target, copy, view) for copy in seen_copies(linked, record, view.caller)
+        ]
     if prices := record["cost"]["details"]["values"]:
         body["offers"] = _offer(record, prices)
     return {name: value for name, value in body.items() if value}

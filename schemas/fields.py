@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from marshmallow import ValidationError, fields
 from marshmallow.experimental.context import Context
@@ -14,81 +13,16 @@ from schemas.costs import read_cost
 from schemas.dates import parse_moment
 from schemas.language import Text
 from schemas.site import Site
+from schemas.text_fields import clean, said, web_address, with_metadata
 from schemas.zones import parse_zone
 
 LARGEST = 2**63 - 1
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
-URL = re.compile(r"https?://[^\s/?#\\@]+[^\s\\]*", re.IGNORECASE)
-EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
-
-
-UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def site() -> Site:
     """The site that values are read for."""
     return Context[Site].get()
-
-
-def clean(value: Any) -> str:
-    """A string that a database, a log and a page can hold."""
-    if not isinstance(value, str):
-        raise ValidationError(Text("Must be a text."))
-    if UNFIT.search(value):
-        raise ValidationError(Text("Must not contain NUL or half a character."))
-    return value
-
-
-def limited(value: str, limit: int) -> str:
-    if len(value) > limit:
-        raise ValidationError(Text("Must have at most {limit} characters.", limit=limit))
-    return value
-
-
-def with_metadata(options: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The options of a field with more metadata for the API description. Where one type would not tell the
-    truth, `one_of` lists fields, each of which takes some of the values."""
-    return options | {"metadata": {**options.get("metadata", {}), **more}}
-
-
-class Words(fields.String):
-    """Free text, kept exactly as written; an empty one clears the field."""
-
-    def __init__(self, limit: int = 100_000, **options: Any) -> None:
-        options.setdefault("allow_none", True)
-        super().__init__(**options)
-        self.limit = limit
-
-    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
-        return limited(clean(value), self.limit) or None
-
-
-class Numeral(Words):
-    """Free text that may be sent as a number, such as a ZIP code."""
-
-    def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
-        number = isinstance(value, int) and not isinstance(value, bool)
-        return super()._deserialize(str(value) if number else value, attr, data, **options)
-
-
-class Name(fields.String):
-    """What a record is called: one visible text, without the blanks around it."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**with_metadata(options, minLength=1, maxLength=500))
-
-    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
-        name = limited(clean(value).strip(), 500)
-        if not name:
-            raise ValidationError(Text("Must not be blank."))
-        return name
-
-
-class SlugText(fields.String):
-    """A wished slug; what it becomes is the store's to say."""
-
-    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
-        return limited(clean(value), 500).strip() or None
 
 
 class Flag(fields.Boolean):
@@ -144,43 +78,12 @@ def need_both(data: Mapping[str, Any], latitude: str, longitude: str) -> None:
         raise ValidationError(Text("Must be sent together with the other coordinate."), missing[0])
 
 
-class WebAddress(fields.String):
-    """An http or https address."""
-
-    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
-        return web_address(value) if value != "" else None
-
-
-def web_address(value: Any) -> str:
-    address = limited(clean(value), 2048)
-    if not URL.fullmatch(address) or not _has_host(address):
-        raise ValidationError(Text("Must be a web address that starts with http:// or https://."))
-    return address
-
-
-def _has_host(address: str) -> bool:
-    try:
-        return bool(urlsplit(address).hostname)
-    except ValueError:
-        return False
-
-
-class MailAddress(fields.String):
-    """An e-mail address."""
-
-    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
-        address = limited(clean(value), 254)
-        if address and not EMAIL.fullmatch(address):
-            raise ValidationError(Text("Must be an e-mail address."))
-        return address or None
-
-
 class Status(fields.String):
     """A publication status: a word."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", value):
-            raise ValidationError(Text("Must be a word of 1 to 40 letters, digits, - or _."))
+            raise ValidationError(Text("Must be 1 to 40 letters, digits, hyphens or underscores."))
         return value
 
 
@@ -194,7 +97,7 @@ class Picture(fields.String):
         if isinstance(value, Mapping):
             named = value.keys() & {"url", "id"}
             value = (value.get("url") or value.get("id") or "") if named else value
-        if value == "":
+        if value in ("", "0", "false") or value == 0:  # False equals 0
             return None
         if re.fullmatch(r"[0-9]{1,19}", str(value)) and not isinstance(value, bool):
             return {"id": whole(value, 1), "url": None}
@@ -208,7 +111,7 @@ class Zoned(fields.String):
         try:
             return parse_zone(clean(value)) if value != "" else site().zone
         except ValueError as error:
-            raise ValidationError(_said(error)) from None
+            raise ValidationError(said(error)) from None
 
 
 class When(fields.String):
@@ -218,7 +121,7 @@ class When(fields.String):
         try:
             return parse_moment(value, site().now(), site().zone)
         except ValueError as error:
-            raise ValidationError(_said(error)) from None
+            raise ValidationError(said(error)) from None
 
 
 class Price(fields.Raw):
@@ -231,18 +134,15 @@ class Price(fields.Raw):
         try:
             return read_cost(value, site().currency)
         except ValueError as error:
-            raise ValidationError(_said(error)) from None
-
-
-def _said(error: ValueError) -> str:
-    return error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+            raise ValidationError(said(error)) from None
 
 
 def spread(value: Any) -> list[Any]:
-    """One list from its spellings: an array, a comma-separated string, or one value."""
-    items = value if isinstance(value, list) else [value]
-    parts = [part for item in items for part in (item.split(",") if isinstance(item, str) else [item])]
-    return [part.strip() if isinstance(part, str) else part for part in parts if part not in ("", None)]
+    """One list from its spellings: an array, a comma-separated string, or one value. An item of an array is
+    one value, commas and all."""
+    items = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    stripped = [item.strip() if isinstance(item, str) else item for item in items]
+    return [item for item in stripped if item not in ("", None)]
 
 
 class Many(fields.List[Any]):
@@ -257,7 +157,7 @@ class Many(fields.List[Any]):
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         parts = spread(value)
         if len(parts) > self.limit:
-            raise ValidationError(Text("Must have at most {limit} entries.", limit=self.limit))
+            raise ValidationError(Text("Must have at most {limit} items.", limit=self.limit))
         read = [self.inner.deserialize(part, attr, data, **options) for part in parts]
         return [item for index, item in enumerate(read) if item not in read[:index]]
 

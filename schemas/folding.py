@@ -6,7 +6,15 @@ import html
 import re
 import unicodedata
 
-TAG = re.compile(r"<(!--|/?[a-zA-Z][^\s/>]*)[^>]*>?")
+# A tag ends before the next `<` that is not in quotes: what is not closed by then is text. Nothing is tried
+# twice, and a quote that one start opens closes another's, so all starts together take linear time.
+TAG = re.compile(r"""<(?:(!--)|(/?[a-zA-Z][^\s/<>"']*+)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>)""")
+INLINE = {
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
+    "ins", "kbd", "mark", "nobr", "q", "rb", "rp", "rt", "rtc", "ruby", "s", "samp", "small", "span",
+    "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+}  # fmt: skip
+"""Elements that do not part the words around them."""
 UNREAD = {
     "!--": re.compile("-->"),
     "script": re.compile("</script[^>]*>?", re.IGNORECASE),
@@ -18,6 +26,9 @@ PIECE = re.compile(r'"([^"]+)"|(\S+)')
 LONGEST = 40
 """Longer parts of a search are looked up by their beginning, then compared with the text itself."""
 
+SORTED = 100
+"""Characters of a name that count when names are sorted."""
+
 
 def fold(text: str) -> str:
     """Case and accents removed; white space becomes single blanks."""
@@ -28,18 +39,25 @@ def fold(text: str) -> str:
     return " ".join(plain.split())
 
 
+def sort_key(name: str) -> str:
+    """What lists sort names by."""
+    return fold(name)[:SORTED]
+
+
 def without_markup(text: str) -> str:
-    """The words of an HTML text. One pass: no nesting makes it slow."""
+    """The words of an HTML text as a browser shows them. One pass: no nesting makes it slow."""
     if "<" not in text and "&" not in text:
         return text
     kept, at = [], 0
     while tag := TAG.search(text, at):
-        kept.append(text[at : tag.start()])
+        name = (tag[1] or tag[2]).lower()
+        joins = tag[1] or name.removeprefix("/") in INLINE
+        kept += [html.unescape(text[at : tag.start()]), "" if joins else " "]
         at = tag.end()
-        if closing := UNREAD.get(tag[1].lower()):
-            found = closing.search(text, tag.end(1))
+        if closing := UNREAD.get(name):
+            found = closing.search(text, at)
             at = found.end() if found else len(text)
-    return html.unescape(" ".join([*kept, text[at:]]))
+    return "".join([*kept, html.unescape(text[at:])])
 
 
 def tokens(folded: str) -> set[str]:

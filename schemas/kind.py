@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, cast
 
 import marshmallow
-from marshmallow import EXCLUDE, Schema, ValidationError, pre_load
+from marshmallow import EXCLUDE, Schema, ValidationError, post_load, pre_load
 from marshmallow.experimental.context import Context
 from marshmallow.fields import Field
 
 from schemas.caller import Caller
-from schemas.errors import InvalidFields, MissingFields
-from schemas.fields import SlugText, Whole
+from schemas.errors import MissingFields, Problems
+from schemas.fields import Many, Whole, site
 from schemas.language import Text
+from schemas.selection import Selection
 from schemas.site import Site
+from schemas.text_fields import SlugText, Words
 
 Document = dict[str, Any]
 
@@ -52,11 +54,25 @@ class Shape(Schema):
         field_obj.required = not field_obj.metadata.get("absent")
 
 
-class ListInput(Input):
+class ReadInput(Input):
+    """Parameters that every GET of records takes."""
+
+    # The interface's word is one of marshmallow's too; the field is collected before that one is set.
+    fields = Many(  # type: ignore[assignment]
+        Words(200, allow_none=False),
+        metadata={"description": Text("only these keys of each record, such as id,title,venue.city")},
+    )
+
+
+class ListInput(ReadInput):
     """Parameters that every list takes."""
 
     page = Whole(1, load_default=1, metadata={"description": Text("page of the list to return")})
     per_page = Whole(1, load_default=12, metadata={"description": Text("records per page")})
+
+    @post_load
+    def lower_per_page(self, values: Document, **_: Any) -> Document:
+        return values | {"per_page": min(values["per_page"], site().max_per_page)}
 
 
 @dataclass(frozen=True)
@@ -65,6 +81,13 @@ class View:
 
     site: Site
     caller: Caller
+    selection: Selection | None = None
+    """The keys to show; None for all of them."""
+
+    @property
+    def key(self) -> Hashable:
+        """What makes a difference to what is shown."""
+        return (self.site.namespace, self.caller.sight, self.selection and self.selection.names)
 
 
 @dataclass(frozen=True)
@@ -111,6 +134,11 @@ class Kind:
         members = {"slug": SlugText(metadata={"description": Text("new slug")})}
         return type(f"{self.schema.__name__}BySlug", (self.schema,), members)
 
+    @cached_property
+    def known_fields(self) -> frozenset[str]:
+        """What can be sent, and what is shown and may be sent back."""
+        return frozenset(name for one in (self.schema, self.renaming, self.shape) for name in one().fields)
+
     def rest_url(self, site: Site, id: int) -> str:
         return f"{site.api}/{self.plural}/{id}"
 
@@ -120,6 +148,15 @@ class Kind:
 
 def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial: bool = False) -> Document:
     """The values as the schema reads them, or one refusal that names every bad one."""
+    data, problems = load_valid(schema, values, site, partial=partial)
+    problems.refuse()
+    return data
+
+
+def load_valid(
+    schema: type[Input], values: Mapping[str, Any], site: Site, *, partial: bool = False
+) -> tuple[Document, Problems]:
+    """The values that the schema can read, and what is wrong with the others."""
     reader = reader_of(schema)
     missing = [n for n, f in reader.fields.items() if f.required and values.get(n) is None and not partial]
     if missing:
@@ -127,10 +164,11 @@ def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial:
     try:
         with Context(site):
             # What is required is there; without defaults nothing is left to say of fields that were not sent.
-            return dict(reader.load(values, partial=partial or not reader.has_defaults))
+            return dict(reader.load(values, partial=partial or not reader.has_defaults)), Problems()
     except ValidationError as error:
         said = error.messages if isinstance(error.messages, dict) else {"body": error.messages}
-        raise InvalidFields({name: first(messages) for name, messages in said.items()}) from None
+        problems = Problems({name: first(messages) for name, messages in said.items()})
+        return dict(cast(Document, error.valid_data)), problems
 
 
 @cache

@@ -9,11 +9,18 @@ from typing import Any
 from marshmallow import ValidationError, fields
 
 from schemas.errors import InvalidFields, MissingFields
-from schemas.fields import clean, limited, site, spread, whole
+from schemas.fields import site, spread, whole
 from schemas.kind import Kind, load
 from schemas.language import Text
+from schemas.sanitizing import plain_text
+from schemas.text_fields import clean, limited
 
 MOST = 100
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a string of digits, which is an ID wherever there is such a record."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value) is not None
 
 
 class Links(fields.List[Any]):
@@ -27,16 +34,17 @@ class Links(fields.List[Any]):
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         parts = [part for part in spread(value) if str(part) != "0"]
         if len(parts) > MOST:
-            raise ValidationError(Text("Must have at most {limit} entries.", limit=MOST))
+            raise ValidationError(Text("Must have at most {limit} items.", limit=MOST))
         found = [self.link(part) for part in parts]
         return [link for index, link in enumerate(found) if link not in found[:index]]
 
     def link(self, value: Any) -> Any:
-        if isinstance(value, Mapping) and value.get("id"):
-            value = value["id"]
-        if isinstance(value, int) or (isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value)):
-            return whole(value, 1)
-        return self.other(value)
+        is_object = isinstance(value, Mapping) and bool(value.get("id"))
+        given = value["id"] if is_object else value
+        # A string of digits may also be the slug or name of a term: that is known once it is looked up.
+        if isinstance(given, int) or (is_number(given) and (is_object or self.kind.is_post)):
+            return whole(given, 1)
+        return self.other(given)
 
     def other(self, value: Any) -> Any:
         raise NotImplementedError
@@ -51,7 +59,9 @@ class TermLinks(Links):
     def other(self, value: Any) -> str:
         if not isinstance(value, str):
             raise ValidationError(Text("Must be IDs, slugs or names."))
-        return limited(clean(value), 500)
+        if not (name := plain_text(limited(clean(value), 500)).strip()):
+            raise ValidationError(Text("Must not be blank."))
+        return name
 
 
 class PostLinks(Links):
@@ -68,6 +78,4 @@ class PostLinks(Links):
             return load(self.kind.schema, value, site())
         except (MissingFields, InvalidFields) as problem:
             names = ", ".join(sorted(problem.data["params"]))
-            raise ValidationError(
-                Text("The data of a new {kind} is not valid: {names}.", kind=self.kind.name, names=names)
-            ) from None
+            raise ValidationError(Text("Invalid data for a new record: {names}.", names=names)) from None

@@ -7,10 +7,10 @@ from typing import Any
 
 from marshmallow import fields
 
-from schemas.fields import MailAddress, Name, WebAddress, Words
 from schemas.kind import Document, Kind, View
 from schemas.language import Text
-from schemas.post import LinkedListInput, PostInput, PostShape, about, envelope, settle_post
+from schemas.post import LinkedListInput, PostInput, PostShape, about, envelope, settle_post, shown_texts
+from schemas.text_fields import MailAddress, Name, PlainText, WebAddress
 
 CONTACT = ("phone", "website", "email")
 
@@ -19,7 +19,7 @@ class OrganizerInput(PostInput):
     """Body of an organizer."""
 
     organizer = Name(required=True, metadata=about(Text("organizer name")))
-    phone = Words(500, metadata=about(Text("phone number")))
+    phone = PlainText(500, metadata=about(Text("phone number")))
     website = WebAddress(metadata=about(Text("website URL")))
     email = MailAddress(metadata=about(Text("e-mail address")))
 
@@ -28,16 +28,13 @@ class OrganizerShape(PostShape):
     """How an organizer is shown."""
 
     organizer = fields.String()
-    phone = fields.String(allow_none=True)
-    website = fields.String(allow_none=True)
-    email = fields.String(allow_none=True)
+    phone = fields.String()
+    website = fields.String()
+    email = fields.String()
 
 
 def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    shown = envelope(kind, record, view)
-    return shown | {
-        name: record.get(name) for name in ("organizer", "description", "slug", "image", *CONTACT)
-    }
+    return envelope(kind, record, view) | shown_texts(record, "organizer", "description", "slug", *CONTACT)
 
 
 def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:

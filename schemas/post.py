@@ -10,10 +10,12 @@ from marshmallow import fields
 
 from schemas.dates import show
 from schemas.errors import InvalidFields
-from schemas.fields import Choice, Flag, Picture, Status, Statuses, When, Whole, Words
+from schemas.fields import Choice, Flag, Picture, Status, Statuses, When, Whole
+from schemas.image import ImageShape, represent_image
 from schemas.kind import Document, Input, Kind, ListInput, Shape, View
 from schemas.language import Text
 from schemas.site import Site
+from schemas.text_fields import Html, Words
 from schemas.zones import parse_zone
 
 
@@ -28,8 +30,10 @@ class PostInput(Input):
     author = Whole(metadata=about(Text("author ID")))
     date = When(metadata=about(Text("publication date in the site's time zone")))
     date_utc = When(metadata=about(Text("publication date in UTC")))
-    description = Words(metadata=about(Text("description")))
-    status = Status(metadata=about(Text("post status; publish is what the public sees"), example="publish"))
+    description = Html(metadata=about(Text("description")))
+    status = Status(
+        metadata=about(Text("post status; only publish is visible to the public"), example="publish")
+    )
     image = Picture(metadata=about(Text("featured image, an ID or a URL")))
 
 
@@ -37,7 +41,7 @@ class PostListInput(ListInput):
     """Parameters that every list of posts takes."""
 
     search = Words(200, metadata=about(Text("text in the name, description or other text fields")))
-    status = Statuses(metadata=about(Text("only records of these post statuses")))
+    status = Statuses(metadata=about(Text("only records with these statuses")))
     orderby = Choice("date", "modified", "title", "id", metadata=about(Text("what to sort by")))
     order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
 
@@ -106,19 +110,24 @@ def envelope(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     }
 
 
-IMAGE = {
-    "properties": {
-        "id": {"type": "integer", "x-nullable": True},
-        "url": {"type": "string", "x-nullable": True},
-    },
-    "required": ["id", "url"],
-    "additionalProperties": False,
-}
-"""How an image is shown: by what was given for it."""
+def shown_texts(record: Mapping[str, Any], *names: str) -> Document:
+    """Texts, the unset ones empty, and the image beside them."""
+    return {name: record.get(name) or "" for name in names} | {"image": represent_image(record.get("image"))}
+
+
+def flag(name: str, record: Mapping[str, Any]) -> bool:
+    """A flag of a record; maps are shown unless they are turned off."""
+    value = record.get(name)
+    return name.startswith("show_map") if value is None else bool(value)
 
 
 def shown_time() -> fields.String:
     return fields.String(metadata={"pattern": r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$"})
+
+
+def shown_warnings() -> fields.List[Any]:
+    text = Text("after a write only: what was ignored or is unusual, such as unknown fields")
+    return fields.List(fields.String(), metadata=about(text, absent=True))
 
 
 class PostShape(Shape):
@@ -135,9 +144,15 @@ class PostShape(Shape):
     modified_utc = shown_time()
     url = fields.String()
     rest_url = fields.String()
-    description = fields.String(allow_none=True)
+    description = fields.String()
     slug = fields.String()
-    image = fields.Dict(allow_none=True, metadata=IMAGE)
+    image = fields.Raw(
+        metadata=about(
+            Text("featured image; false if there is none"),
+            one_of=(fields.Nested(ImageShape), fields.Boolean(metadata={"enum": [False]})),
+        )
+    )
     json_ld = fields.Dict(
         metadata=about(Text("schema.org description, on a single record only"), absent=True)
     )
+    warnings = shown_warnings()

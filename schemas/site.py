@@ -31,6 +31,11 @@ class Site:
         return self.base_url + self.namespace
 
     @cached_property
+    def facts(self) -> str:
+        """What of a site shows in its records."""
+        return repr((self.api, self.zone.name, self.currency))
+
+    @cached_property
     def host(self) -> str:
         return urlsplit(self.base_url).netloc
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from marshmallow import fields
 
-from schemas.fields import Choice, Flag, Many, Name, SlugText, Whole, Words
+from schemas.fields import Choice, Flag, Many, Whole
 from schemas.kind import Document, Input, Kind, ListInput, Shape, View
 from schemas.language import Text
-from schemas.post import about
+from schemas.post import about, shown_warnings
 from schemas.site import Site
+from schemas.text_fields import Html, Name, SlugText, Words
 
 ORDERS = ("name", "slug", "id", "count", "parent", "description", "include")
 
@@ -20,7 +21,7 @@ class TermInput(Input):
     """Body of a term."""
 
     name = Name(required=True, metadata=about(Text("term name")))
-    description = Words(metadata=about(Text("description")))
+    description = Html(metadata=about(Text("description")))
     slug = SlugText(metadata=about(Text("slug")))
 
 
@@ -33,9 +34,9 @@ class TermListInput(ListInput):
     include = Many(Whole(1), metadata=about(Text("only these IDs")))
     order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
     orderby = Choice(*ORDERS, metadata=about(Text("what to sort by")))
-    hide_empty = Flag(load_default=True, metadata=about(Text("leave out terms that no published event has")))
+    hide_empty = Flag(load_default=True, metadata=about(Text("leave out terms without published events")))
     post = Whole(1, metadata=about(Text("only terms of this event ID")))
-    event = Whole(1, metadata=about(Text("only terms of this event ID; wins over post")))
+    event = Whole(1, metadata=about(Text("only terms of this event ID; takes precedence over post")))
     slug = Words(500, metadata=about(Text("only the term with this slug")))
 
 
@@ -53,14 +54,17 @@ class TermShape(Shape):
     id = fields.Integer()
     name = fields.String()
     slug = fields.String()
-    description = fields.String(allow_none=True)
+    description = fields.String()
     taxonomy = fields.String()
     parent = fields.Integer(
         metadata=about(Text("parent category, 0 at the top; categories only"), absent=True)
     )
-    count = fields.Integer(metadata=about(Text("published events; not shown inside events"), absent=True))
+    count = fields.Integer(
+        metadata=about(Text("number of published events; not shown inside events"), absent=True)
+    )
     url = fields.String()
     urls = fields.Nested(UrlsShape)
+    warnings = shown_warnings()
 
 
 def settle(changes: Document, stored: Document | None, site: Site) -> Document:
@@ -77,7 +81,7 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
         "id": id,
         "name": record["name"],
         "slug": record["slug"],
-        "description": record.get("description"),
+        "description": record.get("description") or "",
     }
     shown["taxonomy"] = f"event_{kind.name}"
     if "parent" in kind.copied:

@@ -18,6 +18,8 @@ def settle_times(changes: dict[str, Any], stored: dict[str, Any] | None, site: S
     """The stored times of an event after the changes; an end alone is checked against the other one."""
     if stored is not None and not any(name in changes for name in TIMED):
         return {}
+    if stored is None and not {"start_date", "end_date"} <= changes.keys():
+        return {}  # one of them was refused
     kept = parse_zone(stored["timezone"]) if stored and "timezone" not in changes else site.zone
     zone = changes.get("timezone") or kept
     all_day = changes["all_day"] if "all_day" in changes else (stored or {}).get("all_day")
@@ -42,8 +44,6 @@ def _wall(
     """What the clock in the zone shows at this end; all-day events reach to the day's edge."""
     moment = changes.get(name) or Moment(wall=(stored or {})[name.removesuffix("_date")])
     try:
-        wall = moment.in_zone(zone)
-        # A day's edge may itself lie in a gap, so it goes through the zone again.
-        return Moment(wall=datetime.combine(wall, edge)).in_zone(zone) if edge else wall
+        return zone.edge_of_day(moment.day(zone), edge) if edge else moment.in_zone(zone)
     except ValueError as error:
         raise InvalidFields({name: error.args[0]}) from None

@@ -7,11 +7,21 @@ from typing import Any
 
 from marshmallow import fields, validates_schema
 
-from schemas.fields import Flag, Name, Number, Numeral, WebAddress, Words, need_both
+from schemas.fields import Flag, Number, need_both
 from schemas.kind import Document, Kind, View
 from schemas.language import Text
-from schemas.post import LinkedListInput, PostInput, PostShape, about, envelope, settle_post
+from schemas.post import (
+    LinkedListInput,
+    PostInput,
+    PostShape,
+    about,
+    envelope,
+    flag,
+    settle_post,
+    shown_texts,
+)
 from schemas.site import Site
+from schemas.text_fields import Name, Numeral, PlainText, WebAddress
 
 SPELLED: dict[str, Any] = {"type": "string", "one_of": (fields.Boolean(), fields.String())}
 """A flag that the interface calls a string."""
@@ -25,14 +35,14 @@ class VenueInput(PostInput):
     show_map_link = Flag(
         metadata=about(Text("whether events linked to the venue show a map link"), **SPELLED)
     )
-    address = Words(500, metadata=about(Text("address")))
-    city = Words(500, metadata=about(Text("city")))
-    country = Words(500, metadata=about(Text("country")))
-    province = Words(500, metadata=about(Text("province")))
-    state = Words(500, metadata=about(Text("state")))
-    stateprovince = Words(500, metadata=about(Text("state and province")))
+    address = PlainText(500, metadata=about(Text("address")))
+    city = PlainText(500, metadata=about(Text("city")))
+    country = PlainText(500, metadata=about(Text("country")))
+    province = PlainText(500, metadata=about(Text("province")))
+    state = PlainText(500, metadata=about(Text("state")))
+    stateprovince = PlainText(500, metadata=about(Text("state and province")))
     zip = Numeral(500, metadata=about(Text("ZIP or postal code")))
-    phone = Words(500, metadata=about(Text("phone number")))
+    phone = PlainText(500, metadata=about(Text("phone number")))
     website = WebAddress(metadata=about(Text("website URL")))
     geo_lat = Number(-90, 90, metadata=about(Text("latitude in degrees")))
     geo_lng = Number(-180, 180, metadata=about(Text("longitude in degrees")))
@@ -46,15 +56,15 @@ class VenueShape(PostShape):
     """How a venue is shown."""
 
     venue = fields.String()
-    address = fields.String(allow_none=True)
-    city = fields.String(allow_none=True)
-    country = fields.String(allow_none=True)
-    province = fields.String(allow_none=True)
-    state = fields.String(allow_none=True)
-    stateprovince = fields.String(allow_none=True)
-    zip = fields.String(allow_none=True)
-    phone = fields.String(allow_none=True)
-    website = fields.String(allow_none=True)
+    address = fields.String()
+    city = fields.String()
+    country = fields.String()
+    province = fields.String()
+    state = fields.String()
+    stateprovince = fields.String()
+    zip = fields.String()
+    phone = fields.String()
+    website = fields.String()
     geo_lat = fields.Float(allow_none=True)
     geo_lng = fields.Float(allow_none=True)
     show_map = fields.Boolean()
@@ -67,7 +77,9 @@ FLAGS = ("show_map", "show_map_link")
 
 def settle(changes: Document, stored: Document | None, site: Site) -> Document:
     settled = settle_post(changes, stored, site)
-    settled.update({name: bool(settled[name]) for name in FLAGS if name in settled})
+    settled |= {name: flag(name, settled) for name in FLAGS if name in settled or stored is None}
+    if stored and not stored.get("stateprovince") and settled.get("stateprovince") == region(stored):
+        del settled["stateprovince"]  # sent back as shown, it is still the state or the province
     if "geo_lat" in changes or "geo_lng" in changes:
         latitude, longitude = changes.get("geo_lat"), changes.get("geo_lng")
         point = {"type": "Point", "coordinates": [longitude, latitude]}
@@ -76,11 +88,17 @@ def settle(changes: Document, stored: Document | None, site: Site) -> Document:
 
 
 def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    shown = envelope(kind, record, view)
-    shown |= {name: record.get(name) for name in ("venue", "description", "slug", "image", *PLACE)}
-    shown["stateprovince"] = record.get("stateprovince") or record.get("state") or record.get("province")
-    shown |= {"geo_lat": record.get("geo_lat"), "geo_lng": record.get("geo_lng")}
-    return shown | {name: bool(record.get(name)) for name in FLAGS}
+    shown = envelope(kind, record, view) | shown_texts(record, "venue", "description", "slug", *PLACE)
+    shown |= {
+        "stateprovince": region(record),
+        "geo_lat": record.get("geo_lat"),
+        "geo_lng": record.get("geo_lng"),
+    }
+    return shown | {name: flag(name, record) for name in FLAGS}
+
+
+def region(record: Mapping[str, Any]) -> str:
+    return record.get("stateprovince") or record.get("state") or record.get("province") or ""
 
 
 def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
@@ -88,7 +106,7 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     address = {
         "streetAddress": record.get("address"),
         "addressLocality": record.get("city"),
-        "addressRegion": record.get("stateprovince") or record.get("state") or record.get("province"),
+        "addressRegion": region(record),
         "postalCode": record.get("zip"),
         "addressCountry": record.get("country"),
     }

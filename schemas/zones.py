@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import cache, lru_cache
 from importlib.resources import files
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ OFFSET = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 WESTMOST, EASTMOST = timedelta(hours=-12), timedelta(hours=14)
+MIDNIGHT = time(0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,16 @@ class Zone:
     def to_wall(self, utc: datetime) -> datetime:
         """What a clock in this zone shows at the instant."""
         return utc if self.info is UTC else _within_years(lambda: _convert(utc, UTC, self.info))
+
+    def edge_of_day(self, day: date, edge: time) -> datetime:
+        """What a clock in this zone shows when a day begins (00:00:00) or ends (23:59:59). If it skips that
+        time: the first or last second that it shows on the day. A day that it skips entirely is the next."""
+        wall = datetime.combine(day, edge)
+        if self.to_wall(self.to_utc(wall)) == wall:
+            return wall
+        first = _end_of_gap(self, wall)
+        shown = self.to_wall(first if edge == MIDNIGHT else first - timedelta(seconds=1))
+        return shown if shown.date() == day else self.edge_of_day(day + timedelta(days=1), edge)
 
     def abbreviation(self, utc: datetime) -> str:
         """The short name in use at the instant, such as EDT; a fixed offset is its own."""
@@ -65,10 +77,10 @@ def _offset(match: re.Match[str]) -> timedelta:
     if match["part"]:
         minutes, rest = divmod(int(match["part"].ljust(2, "0")) * 60, 100)
         if rest:
-            raise ValueError(Text("An offset must be whole minutes, such as UTC+5.5 or UTC+5:45."))
+            raise ValueError(Text("The offset must be in whole minutes, such as UTC+5.5 or UTC+5:45."))
     offset = timedelta(hours=int(match["hours"]), minutes=minutes) * (-1 if match["sign"] == "-" else 1)
     if not WESTMOST <= offset <= EASTMOST:
-        raise ValueError(Text("An offset must lie between -12:00 and +14:00."))
+        raise ValueError(Text("The offset must be between -12:00 and +14:00."))
     return offset
 
 
@@ -91,10 +103,21 @@ def _convert(moment: datetime, source: tzinfo, target: tzinfo) -> datetime:
     return moment.replace(tzinfo=source).astimezone(target).replace(tzinfo=None, fold=0)
 
 
+def _end_of_gap(zone: Zone, wall: datetime) -> datetime:
+    """The first instant after the clock in the zone has skipped this time."""
+    late = zone.to_utc(wall)
+    length = zone.to_wall(late) - wall
+    early = late - length
+    seconds = range(int(length.total_seconds()) + 1)
+    return early + timedelta(
+        seconds=bisect_left(seconds, wall, key=lambda second: zone.to_wall(early + timedelta(seconds=second)))
+    )
+
+
 def _within_years(convert: Callable[[], datetime]) -> datetime:
     try:
         return convert()
     except OverflowError:
         raise ValueError(
-            Text("The date must lie within the years 1 to 9999 in UTC and in its time zone.")
+            Text("The date must be within the years 1 to 9999, in UTC and in its time zone.")
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -33,8 +34,9 @@ def stranger(mode: str) -> Caller:
     return EVERYBODY if mode == "open" else PUBLIC
 
 
-def identify(mode: str, tokens: Tokens) -> Middleware:
-    """Middleware that says who calls. A token is checked even where none is needed."""
+def identify(mode: str, tokens: Tokens, check: Callable[[web.Request], None]) -> Middleware:
+    """Middleware that says who calls. A token is checked even where none is needed; then the request itself
+    is checked, which may come from a page of another site."""
 
     nobody = stranger(mode)
 
@@ -49,6 +51,7 @@ def identify(mode: str, tokens: Tokens) -> Middleware:
         if request.match_info.http_exception is None:
             token = sent_token(request)
             request[CALLER] = nobody if token is None else await known(token)
+            check(request)
         return await handler(request)
 
     return middleware

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 
 from aiohttp import web
@@ -12,47 +13,47 @@ from config import Settings
 from handlers import document, health, index, pages
 from handlers.memory import Memory
 from handlers.operations import Operation, operations
-from handlers.records import memories
+from handlers.records import Memories, memories
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
 from service.access import identify
+from service.cross_site import CrossSite
 from service.errors import answer_problems, problem_body
 from service.limits import limit_passwords, limit_rate
 from service.packing import pack_answers
+from service.request_ids import REQUEST_IDS, RequestIds
 from service.store import Store
 from service.traffic import TRAFFIC, Traffic
-
-SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
 
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """Everything the application uses is handed to it; it opens nothing by itself."""
-    traffic = Traffic(settings)
-    finish, memory = finishing(settings, traffic), Memory()
-    passed = [answer_problems(finish), traffic.let_pass, pack_answers(memory), *guards(settings, store)]
+    traffic, cross_site, ids, memory = Traffic(settings), CrossSite(settings), RequestIds(), Memory()
+    outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(memory)]
+    passed = [*outer, *guards(settings, store, cross_site)]
     app = web.Application(middlewares=passed, client_max_size=settings.max_body)
-    app[TRAFFIC] = traffic
-    table = route_table(store.site, store, memory)
+    app[TRAFFIC], app[REQUEST_IDS] = traffic, ids
+    kept = memories(store, memory)
     for prefix in (store.site.namespace, *settings.aliases):
-        mount(app, prefix, table)
+        mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, kept))
     app.add_routes(pages.routes(store.site))
     app.add_routes(health.routes(store))
     return app
 
 
-def guards(settings: Settings, store: Store) -> list[Middleware]:
+def guards(settings: Settings, store: Store, cross_site: CrossSite) -> list[Middleware]:
     """What a request passes before its handler, in this order."""
     passed = [limit_rate(settings)] if settings.rate_limit else []
     passed.append(limit_passwords(settings))
     if not store.started:
         passed.append(wait_for(store))
-    return [*passed, identify(settings.access, store.tokens)]
+    return [*passed, identify(settings.access, store.tokens, cross_site.check)]
 
 
-def route_table(site: Site, store: Store, memory: Memory) -> list[Operation]:
-    kept = memories(store, memory)
-    records = [operation for kind in KINDS for operation in operations(kind, store, kept)]
+def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
+    """The operations under one path; the site's links lead there."""
+    records = [operation for kind in KINDS for operation in operations(kind, store, site, kept)]
     table: list[Operation] = []
     described = document.operations(site, table, problem_body)
     table += [*index.operations(site, table), *described, *records]
@@ -83,16 +84,13 @@ def wait_for(store: Store) -> Middleware:
     return middleware
 
 
-def finishing(settings: Settings, traffic: Traffic) -> Callable[[web.Request, web.StreamResponse], None]:
-    """The last word on answers. Pages of other sites may read where the settings say so, never as a user."""
-    allowed = settings.cors_origins
+def finishing(cross_site: CrossSite, traffic: Traffic) -> Callable[[web.Request, web.StreamResponse], None]:
+    """The last word on answers."""
 
     def finish(request: web.Request, response: web.StreamResponse) -> None:
         traffic.say_goodbye(response)
-        if (sent := request.headers.get("Origin")) is not None:
-            origin = "*" if "*" in allowed else sent.lower()
-            if origin in allowed:
-                response.headers["Access-Control-Allow-Origin"] = origin
-                response.headers["Access-Control-Expose-Headers"] = SHOWN
+        cross_site.let_read(request, response)
+        if request.content.exception() is not None:  # the rest of the body cannot be read
+            response.force_close()
 
     return finish

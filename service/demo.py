@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 
 from schemas import EVENT
 from schemas.caller import EVERYBODY
 from schemas.dates import show
 from schemas.kind import load
-from service.store import Store
+from schemas.site import Site
+from service.database import Location
+from service.store import Store, open_store
 
 VENUES = [
     {"venue": "Grand Hall", "address": "1 Market Square", "city": "Freiburg", "country": "Germany",
@@ -41,6 +44,14 @@ SEASON = [
     ("Poetry Slam", 30, 4, 20, 3, "10 €", ["Literature"], ["books", "young"], 1, 2),
     ("Python User Group", 30, 4, 19, 2, "Free", ["Clubs"], ["technology"], 3, 1),
 ]
+
+
+async def fill_demo(location: Location, site: Site) -> None:
+    """Fills the database if it has no events, and says so."""
+    async with open_store(location.uri, location.database, site) as store:
+        made = await fill(store)
+    said = f"{made} events created in {location}" if made else f"There are events already in {location}"
+    print(said if made else f"{said}; nothing was changed", file=sys.stderr)
 
 
 async def fill(store: Store) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import secrets
 from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 from pymongo.errors import PyMongoError
 
@@ -18,10 +17,14 @@ from handlers.replies import Answer, Reply
 from schemas import errors
 from schemas.errors import Problem
 from schemas.language import Text, translate
+from service.malformed import problem_of_message
+from service.request_ids import RequestIds, id_of
+from service.request_log import path_of
 
-log = logging.getLogger("kalends.requests")
+log = logging.getLogger("kalends.errors")
 
 TABLE: dict[type[Problem], tuple[int, str]] = {
+    errors.BadRequest: (400, "rest_bad_request"),
     errors.InvalidJson: (400, "rest_invalid_json"),
     errors.MissingFields: (400, "rest_missing_callback_param"),
     errors.InvalidFields: (400, "rest_invalid_param"),
@@ -39,8 +42,12 @@ TABLE: dict[type[Problem], tuple[int, str]] = {
     errors.Trashed: (410, "{kind}-is-in-trash"),
     errors.PreconditionFailed: (412, "rest_precondition_failed"),
     errors.TooLarge: (413, "rest_body_too_large"),
+    errors.UriTooLong: (414, "rest_uri_too_long"),
     errors.UnsupportedType: (415, "rest_unsupported_media_type"),
+    errors.ExpectationFailed: (417, "rest_expectation_failed"),
     errors.TooMany: (429, "rest_too_many_requests"),
+    errors.HeadersTooLarge: (431, "rest_headers_too_large"),
+    errors.Disconnected: (499, "rest_client_closed_request"),
     errors.Unavailable: (503, "rest_unavailable"),
 }
 TOLD: dict[type[Exception], type[Problem]] = {
@@ -50,13 +57,9 @@ TOLD: dict[type[Exception], type[Problem]] = {
     TimeoutError: errors.Unavailable,
 }
 HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="kalends"'}, 503: {"Retry-After": "5"}}
-READING = {
-    "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
-    "Access-Control-Allow-Headers": "Authorization, X-Event-Password, If-None-Match",
-    "Access-Control-Max-Age": "86400",
-}
-"""What scripts on pages of other sites may do: read."""
-CRASHED = Text("Something went wrong here; the log has it under the request id {id}.")
+LAST = (errors.TooSlow, errors.Disconnected)
+"""Nothing more can be read from the connection after these."""
+CRASHED = Text("Internal error. The log has the details under request ID {id}.")
 
 
 def problem_body(problem: Problem, language: str = "en") -> dict[str, Any]:
@@ -77,19 +80,21 @@ def error_answer(body: dict[str, Any]) -> web.StreamResponse:
     return json_answer(body, status, HEADERS.get(status))
 
 
-def answer_problems(finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
+def problem_answer(problem: Problem, language: str) -> web.StreamResponse:
+    return error_answer(problem_body(problem, language))
+
+
+def answer_problems(ids: RequestIds, finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
     """Gives every request an id, turns whatever is raised below into the one error body, and lets every
     answer be finished."""
-    process, numbers = secrets.token_hex(4), itertools.count(1)
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        id = f"{process}{next(numbers):08x}"
-        request["headers"] = {"X-Request-Id": id}
+        ids.mark(request)
         try:
             answer = await handler(request)
         except Exception as error:  # whatever it is, the caller gets the one body, and a bug is logged
-            answer = answer_to(error, request, id)
+            answer = answer_to(error, request)
         answer.headers.update(request["headers"])
         finish(request, answer)
         return answer
@@ -97,18 +102,21 @@ def answer_problems(finish: Callable[[web.Request, web.StreamResponse], None]) -
     return middleware
 
 
-def answer_to(error: Exception, request: web.Request, id: str) -> web.StreamResponse:
-    language = language_of(request)
+def answer_to(error: Exception, request: web.BaseRequest) -> web.StreamResponse:
+    language, id = language_of(request), id_of(request)
     if isinstance(error, web.HTTPMethodNotAllowed):
         return _other_method(request, error, language)
     if problem := problem_of(error):
         if isinstance(problem, errors.Unavailable) and error is not problem:
-            log.warning("%s %s %s: %s", id, request.method, request.path, error)
-        return error_answer(problem_body(problem, language))
+            log.warning("%s %s %s: %s", id, request.method, path_of(request), error)
+        answer = problem_answer(problem, language)
+        if isinstance(problem, LAST):
+            answer.force_close()
+        return answer
     if isinstance(error, web.HTTPException):
         return error_answer(error_body("rest_refused", error.reason, {"status": error.status}))
     # A bug: the caller gets the one body and an id, the log gets all of it.
-    log.error("%s %s %s failed", id, request.method, request.path, exc_info=error)
+    log.error("%s %s %s failed", id, request.method, path_of(request), exc_info=error)
     message = translate(Text(CRASHED.template, id=id), language)
     return error_answer(error_body("rest_internal_error", message, {"status": 500}))
 
@@ -117,16 +125,19 @@ def problem_of(error: Exception) -> Problem | None:
     """What the caller is told of an error; nothing of what nobody has thought of."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, HttpProcessingError):
+        return problem_of_message(error)
     return next((told() for kind, told in TOLD.items() if isinstance(error, kind)), None)
 
 
 def _other_method(
-    request: web.Request, refused: web.HTTPMethodNotAllowed, language: str
+    request: web.BaseRequest, refused: web.HTTPMethodNotAllowed, language: str
 ) -> web.StreamResponse:
     """OPTIONS tells which methods there are; any other wrong method is refused with the same list."""
     allowed = ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))
     if request.method == "OPTIONS":
-        return Reply(Answer(b"", {"Allow": allowed, **READING}, 204))
-    answer = error_answer(problem_body(errors.MethodNotAllowed(), language))
+        answer: web.StreamResponse = Reply(Answer(b"", {}, 204))
+    else:
+        answer = problem_answer(errors.MethodNotAllowed(), language)
     answer.headers["Allow"] = allowed
     return answer

@@ -5,34 +5,41 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 from config import SettingError, Settings
 from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
-from service.lines import Batch, batches, read
+from schemas.errors import Problem
+from service.database import opened
+from service.lines import Batch, Line, batches, read
 from service.progress import Progress
-from service.serve import opened
 from service.store.bulk import Bulk, Outcome, bulk
 from service.store.drafts import Row
 
 T = TypeVar("T")
+ReadRows = Callable[[list[Line]], tuple[list[Row], dict[int, Problem]]]
 AT_ONCE = 3
 """Batches that are being stored at a time: MongoDB stores each on one core."""
 
 
-async def import_file(settings: Settings, path: str, plural: str, author: int) -> int:
+async def import_file(
+    settings: Settings, path: str, plural: str, author: int, *, ignore_unknown: bool = False
+) -> int:
     """Imports what is not there yet, and says so. Exit status 1: lines were refused."""
     kind = BY_PLURAL[plural]
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
-        async with opened(settings) as store, bulk(store, kind, caller) as way, tasks() as start:
+        async with opened(settings) as (store, location), bulk(store, kind, caller) as way, tasks() as start:
+            print(f"Importing into {location}", file=sys.stderr)
             progress, total = Progress(sys.stderr, size), Outcome()
-            parts = ahead(batches(file, kind, settings.max_body), way, start)
+            read_rows = partial(read, kind=kind, site=store.site, ignore_unknown=ignore_unknown)
+            parts = ahead(batches(file, kind, settings.max_body), way, read_rows, start)
             async for end, outcome in stored(parts, way, start):
                 for line in told(outcome):
                     progress.say(line)
@@ -108,21 +115,23 @@ async def stored(parts: AsyncIterator[Part], way: Bulk, start: Start) -> AsyncIt
         yield await first()
 
 
-async def ahead(batches: Iterator[Batch], way: Bulk, start: Start) -> AsyncIterator[Part]:
+async def ahead(
+    batches: Iterator[Batch], way: Bulk, read_rows: ReadRows, start: Start
+) -> AsyncIterator[Part]:
     """Reads and checks the next lines while the last ones are being stored."""
-    coming = start(read_part(batches, way))
+    coming = start(read_part(batches, way, read_rows))
     while part := await coming:
-        coming = start(read_part(batches, way))
+        coming = start(read_part(batches, way, read_rows))
         yield part
 
 
-async def read_part(batches: Iterator[Batch], way: Bulk) -> Part | None:
+async def read_part(batches: Iterator[Batch], way: Bulk, read_rows: ReadRows) -> Part | None:
     batch = await asyncio.to_thread(next, batches, None)
     if batch is None:
         return None
     known = await way.receipts.known(line.mark for line in batch.lines)
     fresh = [line for line in batch.lines if line.mark not in known]
-    rows, refused = await asyncio.to_thread(read, fresh, way.kind, way.site)
+    rows, refused = await asyncio.to_thread(read_rows, fresh)
     return Part(rows, Outcome(there=len(known), refused=refused), batch.end)
 
 

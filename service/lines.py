@@ -10,14 +10,17 @@ from typing import BinaryIO
 
 from handlers.parameters import json_values
 from schemas.errors import Problem, TooLarge
-from schemas.kind import Kind, load
+from schemas.kind import Kind, load_valid
+from schemas.language import Text
 from schemas.site import Site
+from schemas.warnings import unknown_fields
 from service.store.drafts import Row
 
 MOST, LARGEST = 500, 5_000_000
 """Lines of a batch, and bytes."""
 BLANK = b" \t\r\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UNKNOWN = Text("Unknown field; --ignore-unknown-fields imports the record without it.")
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ def _mark(kind: Kind, text: bytes, seen: Counter[bytes]) -> bytes:
     return digest + seen[digest].to_bytes(4)
 
 
-def read(lines: Iterable[Line], kind: Kind, site: Site) -> tuple[list[Row], dict[int, Problem]]:
+def read(
+    lines: Iterable[Line], kind: Kind, site: Site, *, ignore_unknown: bool
+) -> tuple[list[Row], dict[int, Problem]]:
     """The rows that lines stand for, and what is wrong with the others."""
     rows: list[Row] = []
     refused: dict[int, Problem] = {}
@@ -80,7 +85,12 @@ def read(lines: Iterable[Line], kind: Kind, site: Site) -> tuple[list[Row], dict
         try:
             if line.text is None:
                 raise TooLarge
-            rows.append(Row(line.number, line.mark, load(kind.schema, json_values(line.text), site)))
+            values = json_values(line.text)
+            data, problems = load_valid(kind.schema, values, site)
+            if not ignore_unknown:
+                problems.update(dict.fromkeys(unknown_fields(kind, values), UNKNOWN))
+            problems.refuse()
+            rows.append(Row(line.number, line.mark, data))
         except Problem as problem:
             refused[line.number] = problem
     return rows, refused

@@ -9,23 +9,26 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 
 from aiohttp import web
 
 from config import SettingError, Settings
 from config.settings import PREFIX
 from service.access import stranger
+from service.announcing import announcing
 from service.app import create_app
-from service.demo import fill
+from service.database import located
+from service.demo import fill_demo
 from service.door import Door
-from service.embedded import embedded_mongod, running_uri
 from service.ending import Ending, Haste
 from service.guard import guarded
+from service.protocol import Runner
 from service.site import site_of
-from service.store import Store, open_store, sweeping
+from service.store import open_store, sweeping
 from service.store.client import connect
 from service.traffic import TRAFFIC
 
@@ -41,30 +44,11 @@ TAKING_TURNS = 0.0003
 """Seconds of computing after which a thread that talks to MongoDB gets its turn. With Python's 0.005 the next
 question would wait until the last answers are rendered, and then this process for MongoDB."""
 
+SOURCE = Path(__file__).parent.parent
+
 
 class WorkersEnded(Exception):
     """The workers have ended by themselves."""
-
-
-@asynccontextmanager
-async def database_uri(settings: Settings, *, shared: bool = True) -> AsyncIterator[str]:
-    """The configured MongoDB, the embedded one of a running service, or an embedded one of our own."""
-    running = running_uri(settings.data_dir) if shared and not settings.mongodb_uri else None
-    if uri := settings.mongodb_uri or running:
-        yield uri
-        return
-    async with embedded_mongod(settings.data_dir) as uri:
-        yield uri
-
-
-@asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Store]:
-    """The store that the settings name, beside a running service or without one."""
-    async with (
-        database_uri(settings) as uri,
-        open_store(uri, settings.database, site_of(settings)) as store,
-    ):
-        yield store
 
 
 def listening(settings: Settings) -> socket.socket:
@@ -89,13 +73,14 @@ async def serve(settings: Settings, *, demo: bool = False) -> None:
         settings = replace(settings, port=taken.getsockname()[1])
         ending = Ending()
         heed_signals(ending)
-        async with database_uri(settings, shared=False) as uri:
-            settings = replace(settings, mongodb_uri=uri)
+        async with located(settings, shared=False) as location:
+            settings = replace(settings, mongodb_uri=location.uri)
+            connect(location.uri).close()  # an unusable URI is an error at once, in one line
             if demo:
-                async with opened(settings) as store:
-                    await fill(store)
+                await fill_demo(location, site_of(settings))
             run = one_process if settings.workers == 1 else several_processes
-            await run(settings, taken, ending)
+            async with announcing(settings, location, taken.getsockname()):
+                await run(settings, taken, ending)
 
 
 def heed_signals(ending: Ending) -> None:
@@ -122,16 +107,19 @@ def heed_hang_up(ending: Ending, renew: Callable[[], None]) -> None:
 
 
 async def one_process(settings: Settings, taken: socket.socket, ending: Ending) -> None:
-    await answer(settings, taken, ending, lambda: announce(settings))
+    await answer(settings, taken, ending, lambda: None)
 
 
-async def answer(settings: Settings, taken: socket.socket, ending: Ending, ready: Callable[[], None]) -> None:
-    """Answers on the socket with an application and a store of its own, until told to end."""
+async def answer(settings: Settings, taken: socket.socket, ending: Ending, begun: Callable[[], None]) -> None:
+    """Answers on the socket with an application and a store of its own, until told to end.
+
+    `begun` is called when the first request can be answered, if only with 503.
+    """
     async with AsyncExitStack() as stack:
         app = await ending.unless_asked(ready_app(settings, stack))
         if app is None:
             return
-        runner = web.AppRunner(app, access_log=None, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
+        runner = Runner(app, settings, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         gc.set_threshold(*COLLECTING)
@@ -139,7 +127,7 @@ async def answer(settings: Settings, taken: socket.socket, ending: Ending, ready
         assert runner.server
         door = Door(taken, runner.server)
         door.open()
-        ready()
+        begun()
         await ending.wait(Haste.RETIRE)
         await app[TRAFFIC].end(runner.server, door, ending)
 
@@ -154,7 +142,6 @@ async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Applicatio
 
 async def several_processes(settings: Settings, taken: socket.socket, ending: Ending) -> None:
     """Gunicorn keeps the workers: it replaces dead ones, and renews all of them on SIGHUP."""
-    connect(settings.mongodb_uri).close()  # a wrong address is told here, in one line
     # Ignored by the manager too, which inherits that, until it can heed it.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     manager = await start_manager(settings, taken)
@@ -170,6 +157,9 @@ async def several_processes(settings: Settings, taken: socket.socket, ending: En
 
 async def start_manager(settings: Settings, taken: socket.socket) -> Process:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    # The same modules as in this process, whatever the working directory holds.
+    path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH", "")]))
+    kept |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     return await asyncio.create_subprocess_exec(
         *guarded(sys.executable, "-m", "service.workers", str(taken.fileno())),
         env=kept | settings.variables(),
@@ -187,21 +177,3 @@ async def pass_on(ending: Ending, manager: Process) -> None:
 def tell(manager: Process, number: signal.Signals) -> None:
     if manager.returncode is None:
         manager.send_signal(number)
-
-
-def announce(settings: Settings) -> None:
-    api = settings.address + settings.namespace
-    print(
-        f"Kalends is ready.\n"
-        f"  API   {api}/\n"
-        f"  Docs  {settings.address}/docs\n"
-        f"  Try   curl '{api}/events'\n"
-        f"Writes: {WRITES[settings.access]}. Stop with Ctrl-C.",
-        flush=True,
-    )
-
-
-WRITES = {
-    "open": "open to every caller on this machine",
-    "token": "with a token (kalends token create --role editor --name me)",
-}

@@ -12,12 +12,13 @@ from typing import Any
 import uvloop
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from gunicorn.glogging import Logger
 from gunicorn.workers import base
 
 from config import Settings, read_settings
 from config.logs import configure
 from service.ending import Ending, Haste
-from service.serve import announce, answer
+from service.serve import answer
 from service.traffic import GRACE
 
 ASKS = {signal.SIGTERM: Haste.RETIRE, signal.SIGINT: Haste.STOP, signal.SIGQUIT: Haste.NOW}
@@ -47,7 +48,7 @@ class Worker(base.Worker):  # type: ignore[misc]
         uvloop.run(self._serve(self.wsgi))
 
     async def _serve(self, settings: Settings) -> None:
-        configure(settings.log_level)
+        configure(settings.log_level, settings.log_format)
         ending = Ending()
         for number, haste in ASKS.items():
             asyncio.get_running_loop().add_signal_handler(number, ending.ask, haste)
@@ -92,6 +93,15 @@ class Manager(Arbiter):  # type: ignore[misc]
         super().stop(graceful)
 
 
+class ManagerLog(Logger):  # type: ignore[misc]
+    """Hands the manager's messages to the service's own log, so that they have its format."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        self.error_log.handlers.clear()
+        self.error_log.propagate = True
+
+
 class Workers(BaseApplication):  # type: ignore[misc]
     """Gunicorn, told everything by the settings."""
 
@@ -108,9 +118,9 @@ class Workers(BaseApplication):  # type: ignore[misc]
             # A manager that waits for the workers it has renewed hears no signal meanwhile.
             "graceful_timeout": 0,
             "control_socket_disable": True,
+            "logger_class": ManagerLog,
             "loglevel": "warning",
             "proc_name": "kalends",
-            "when_ready": lambda _: announce(self._settings),
         }
         for name, value in chosen.items():
             self.cfg.set(name, value)
@@ -123,4 +133,6 @@ class Workers(BaseApplication):  # type: ignore[misc]
 
 
 if __name__ == "__main__":
-    Workers(read_settings(os.environ, {}), int(sys.argv[1])).run()
+    chosen = read_settings(os.environ, {})
+    configure(chosen.log_level, chosen.log_format)
+    Workers(chosen, int(sys.argv[1])).run()

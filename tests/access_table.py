@@ -88,6 +88,8 @@ def update(caller: str, record: Made) -> Answer:
         return refused
     if caller in ("author", "contributor") and record.owner != caller:
         return 403, "rest_forbidden"
+    if caller == "contributor" and record.status in ("publish", "future"):
+        return 403, "rest_forbidden"
     return OK if opens(caller, record) else (403, "event-password-protected")
 
 

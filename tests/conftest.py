@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import uvloop
-from aiohttp.test_utils import TestClient
+from aiohttp.test_utils import TestClient, TestServer
 
 from config import Settings
 from schemas.caller import Role
 from schemas.site import Site
 from service.app import create_app
 from service.embedded import embedded_mongod
+from service.protocol import Runner
 from service.site import site_of
 from service.store import Store, open_store
 
@@ -23,6 +24,14 @@ from service.store import Store, open_store
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Tests run on the event loop that serves."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home_of_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test touches the data of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -84,6 +93,19 @@ class Api:
         return [record["id"] for record in page[plural]]
 
 
+class Served(TestServer):
+    """aiohttp's server for tests, with the connections that the service itself uses."""
+
+    __test__ = False
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        super().__init__(create_app(settings, store))
+        self.settings = settings
+
+    async def _make_runner(self, **options: Any) -> Runner:
+        return Runner(self.app, self.settings, **options | {"handler_cancellation": False})
+
+
 MakeApi = Callable[..., Awaitable[Api]]
 
 
@@ -106,7 +128,7 @@ async def make_api(aiohttp_client: Any, store: Store) -> AsyncIterator[MakeApi]:
         own = Store(store.client, store.database, site_of(chosen))
         own.started = True
         made.append(own)
-        return Api(await aiohttp_client(create_app(chosen, own)), own, token)
+        return Api(await aiohttp_client(Served(chosen, own)), own, token)
 
     yield make
     for one in made:
@@ -125,7 +147,7 @@ async def pair(
 ) -> AsyncIterator[tuple[Api, Api]]:
     """Two services on one database, each with a client and memory of its own, as two processes have."""
     async with open_store(mongodb_uri, store.database.name, Site()) as other:
-        yield await make_api(), Api(await aiohttp_client(create_app(Settings(), other)), other)
+        yield await make_api(), Api(await aiohttp_client(Served(Settings(), other)), other)
 
 
 @pytest.fixture

@@ -557,6 +557,43 @@ async def test_links_of_a_protected_event_do_not_show_in_counts(roles: Roles) ->
 
 
 @pytest.mark.parametrize(("plural", "field"), [("venues", "venue"), ("organizers", "organizer")])
+@pytest.mark.parametrize("status", ["publish", "draft"])
+async def test_who_cannot_open_a_protected_event_does_not_learn_of_its_links(
+    roles: Roles, api: Api, plural: str, field: str, status: str
+) -> None:
+    """Neither by `event` nor by `has_events` and `only_with_upcoming`: viewers, and all in open mode."""
+    admin = roles["admin"]
+    names = ("secret", "both", "past", "plain")
+    ids = {name: (await admin.made(plural, **{field: name}))["id"] for name in names}
+    past = {"start_date": "2020-01-01 10:00", "end_date": "2020-01-01 12:00"}
+    locked = [ids["secret"], ids["both"], ids["past"]]
+    event = await admin.event(status=status, password=PASSWORD, **{field: locked})
+    await admin.event(status=status, **{field: [ids["both"], ids["plain"]]})
+    await admin.event(status=status, **past, **{field: ids["past"]})
+    trashed = await admin.event(**{field: ids["secret"]})
+    assert (await admin.delete(f"/events/{trashed['id']}"))[0] == 200
+
+    async def told(caller: Api) -> list[set[str]]:
+        asked = (
+            {"has_events": "1"},
+            {"has_events": "0"},
+            {"only_with_upcoming": "1"},
+            {"event": event["id"]},
+        )
+        found = [await caller.ids(plural, **query) for query in asked]
+        return [{name for name, id in ids.items() if id in one} for one in found]
+
+    opened = [set(names), set(), {"secret", "both", "past", "plain"}, {"secret", "both", "past"}]
+    for caller in (admin, roles["editor"]):
+        assert await told(caller) == opened
+    for caller in (roles["viewer"], api):
+        assert await told(caller) == [{"both", "past", "plain"}, {"secret"}, {"both", "plain"}, set()]
+    await admin.patch(f"/events/{event['id']}", {"new_password": ""})
+    for caller in (roles["viewer"], api):
+        assert await told(caller) == opened
+
+
+@pytest.mark.parametrize(("plural", "field"), [("venues", "venue"), ("organizers", "organizer")])
 async def test_linked_record_comes_and_goes_with_its_status(roles: Roles, plural: str, field: str) -> None:
     admin, public = roles["admin"], roles["public"]
     record = await admin.made(plural, **{field: "Hall", "status": "draft"})
@@ -618,8 +655,35 @@ async def test_contributor_publishes_nothing_through_its_date(roles: Roles, kind
         )
         path = f"/{POSTS[kind]}/{made['id'] if by == 'id' else 'by-slug/' + made['slug']}"
         status, body = await roles["contributor"].patch(path, sent)
-        assert (status, body["status"]) == (200, "pending")
+        assert (status, code_of(body)) == (403, "rest_forbidden")
         assert (await roles["public"].get(path))[0] == 403
+
+
+@every_post
+@pytest.mark.parametrize("published", ["publish", "future"])
+async def test_what_an_editor_has_published_is_no_longer_its_contributor_s(
+    roles: Roles, kind: str, published: str
+) -> None:
+    contributor, editor = roles["contributor"], roles["editor"]
+    made = await contributor.made(POSTS[kind], **plain(kind), status="publish")
+    path, by_slug = f"/{POSTS[kind]}/{made['id']}", f"/{POSTS[kind]}/by-slug/{made['slug']}"
+    assert (await contributor.patch(path, {"description": "mine"}))[0] == 200
+    date = "2090-01-01 00:00:00" if published == "future" else "2020-01-01 00:00:00"
+    _, shown = await editor.patch(path, {"status": published, "date": date})
+    assert (shown["status"], shown["author"]) == (published, made["author"])
+    for method, body in (
+        ("PATCH", {"description": "changed"}),
+        ("PUT", {"status": "draft"}),
+        ("POST", {}),
+        ("DELETE", None),
+    ):
+        for address in (path, by_slug):
+            status, problem = await contributor.send(method, address, body)
+            assert (status, code_of(problem)) == (403, "rest_forbidden"), (method, address)
+    assert (await contributor.get(path))[1] == (await editor.get(path))[1]
+    assert (await editor.patch(path, {"status": "draft"}))[0] == 200
+    assert (await contributor.patch(by_slug, {"status": "publish"}))[1]["status"] == "pending"
+    assert (await contributor.delete(path))[0] == 200
 
 
 @every_post
@@ -628,7 +692,7 @@ async def test_contributor_s_trash_does_not_come_back_published(roles: Roles, ki
     made = await contributor.made(POSTS[kind], **plain(kind))
     path = f"/{POSTS[kind]}/{made['id']}"
     assert (await roles["editor"].patch(path, {"status": "publish"}))[1]["status"] == "publish"
-    assert (await contributor.delete(path))[0] == 200
+    assert (await roles["editor"].delete(path))[0] == 200
     assert (await contributor.patch(path, {"status": "publish"}))[1]["status"] == "pending"
 
 
@@ -894,7 +958,12 @@ async def test_any_text_can_be_a_password(api: Api, password: str) -> None:
 @every_caller
 async def test_only_editors_and_admins_need_no_password(roles: Roles, store: Store, caller: str) -> None:
     ids = await table.role_ids(store)
-    event = await roles["admin"].event(password=PASSWORD, author=ids.get(caller, 0), description="zebra")
+    event = await roles["admin"].event(
+        password=PASSWORD,
+        author=ids.get(caller, 0),
+        description="zebra",
+        status="draft" if caller == "contributor" else "publish",  # theirs until it is published
+    )
     path, api = f"/events/{event['id']}", roles[caller]
     needs_none = caller in ("editor", "admin")
     status, body = await api.get(path)

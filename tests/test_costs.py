@@ -108,7 +108,7 @@ SPELLINGS = [
     ("10 -", "10 -", [], "half a range"),
     ("-", "-", [], "a dash"),
     ("٥", "٥", [], "digits that are not ASCII"),
-    ("<b>10</b>", "<b>10</b>", [], "markup stays as written"),
+    ("<b>10</b>", "$10", ["10"], "tags are removed"),
     ("1" * 30, "1" * 30, [], "no price has thirty digits"),
 ]
 

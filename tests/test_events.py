@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.checker import agrees
 from tests.conftest import Api, MakeApi
 
 DAY = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
@@ -152,7 +153,7 @@ async def test_password_protects_reading_updating_and_deleting(api: Api) -> None
     assert (await api.get(path, password="s3cret"))[1]["description"] == "zebra"
     assert (await api.send("GET", by_slug, headers={"X-Event-Password": "s3cret"}))[0] == 200
     _, page = await api.get("/events")
-    assert (page["events"][0]["title"], page["events"][0]["description"]) == ("Secret meeting", None)
+    assert (page["events"][0]["title"], page["events"][0]["description"]) == ("Secret meeting", "")
     assert page["events"][0]["tags"] == []
     for word in ("zebra", "secret"):
         assert await api.ids("events", search=word) == []
@@ -298,3 +299,74 @@ async def test_places_follow_their_venues(api: Api) -> None:
     assert (await found(**there), await found(geoloc="false")) == (False, True)
     await api.patch(f"/venues/{hall['id']}", {"status": "publish"})
     assert (await found(**nowhere), await found(geoloc="true")) == (True, True)
+
+
+@pytest.mark.parametrize("plural", ["categories", "tags"])
+async def test_a_string_of_digits_means_the_same_in_writes_and_filters(api: Api, plural: str) -> None:
+    """An ID if there is such a term, else a slug, else a name. It never creates a term."""
+    by_id = await api.made(plural, name="By id")
+    await api.made(plural, name="Shadowed", slug=str(by_id["id"]))
+    by_slug = await api.made(plural, name="By slug", slug="202700")
+    by_name = await api.made(plural, name="0202800", slug="a-year")
+    huge = await api.made(plural, name="9" * 19, slug="huge")
+    cases = [
+        (str(by_id["id"]), by_id),
+        (f"0{by_id['id']}", by_id),
+        ("202700", by_slug),
+        (" 202700 ", by_slug),
+        ("0202800", by_name),
+        ("9" * 19, huge),
+    ]
+    for text, term in cases:
+        event = await api.event(**{plural: [text]})
+        assert [one["id"] for one in event[plural]] == [term["id"]], text
+        _, updated = await api.patch(f"/events/{event['id']}", {plural: text})
+        assert [one["id"] for one in updated[plural]] == [term["id"]], text
+        assert event["id"] in await api.ids("events", **{plural: text}), text
+    assert await api.ids("events", **{plural: "shadowed"}) == []
+    before = await api.ids(plural, hide_empty="0")
+    for unknown in ("202701", "00", "9" * 18, 202700, {"id": "202700"}, ["New", "202701"]):
+        status, problem = await api.post("/events", DAY | {"title": "Event", plural: unknown})
+        assert (status, list(problem["data"]["params"])) == (400, [plural]), unknown
+    for unknown in ("202701", "00", "9" * 18):
+        status, problem = await api.get("/events", **{plural: unknown})
+        assert (status, list(problem["data"]["params"])) == (400, [plural]), unknown
+    assert await api.ids(plural, hide_empty="0") == before
+
+
+ALL_DAY = [
+    ("America/Scoresbysund", "2027-03-27 23:30", "2027-03-27 00:00:00", "2027-03-27 22:59:59"),
+    ("America/Scoresbysund", "2027-03-27", "2027-03-27 00:00:00", "2027-03-27 22:59:59"),
+    ("America/Scoresbysund", "2027-03-28T00:59:59Z", "2027-03-27 00:00:00", "2027-03-27 22:59:59"),
+    ("America/Scoresbysund", "2027-03-28T01:00:00Z", "2027-03-28 00:00:00", "2027-03-28 23:59:59"),
+    ("America/Sao_Paulo", "2018-11-04 00:30", "2018-11-04 01:00:00", "2018-11-04 23:59:59"),
+    ("America/Sao_Paulo", "2018-11-03", "2018-11-03 00:00:00", "2018-11-03 23:59:59"),
+    ("Asia/Beirut", "2024-03-31", "2024-03-31 01:00:00", "2024-03-31 23:59:59"),
+    ("Africa/Cairo", "2024-04-26 00:00", "2024-04-26 01:00:00", "2024-04-26 23:59:59"),
+    ("Europe/Paris", "2027-03-28 02:30", "2027-03-28 00:00:00", "2027-03-28 23:59:59"),
+    ("Pacific/Apia", "2011-12-30 12:00", "2011-12-31 00:00:00", "2011-12-31 23:59:59"),
+]
+
+
+@pytest.mark.parametrize(("zone", "sent", "start", "end"), ALL_DAY)
+async def test_an_all_day_event_keeps_its_day(api: Api, zone: str, sent: str, start: str, end: str) -> None:
+    """Also where clocks skip midnight or the last hour of a day. Its own values sent back change nothing."""
+    event = await api.event(start_date=sent, end_date=sent, all_day=True, timezone=zone)
+    assert (event["start_date"], event["end_date"]) == (start, end)
+    own = {name: event[name] for name in ("start_date", "end_date", "all_day", "timezone")}
+    for body in (own, {"end_date": end}, {"start_date": start}, {"all_day": True}, {"timezone": zone}):
+        status, updated = await api.patch(f"/events/{event['id']}", body)
+        assert status == 200, updated
+        times = {name for name in event if name.endswith(("_date", "_date_details", "_abbr"))}
+        assert {name: updated[name] for name in times} == {name: event[name] for name in times}
+    await agrees(api.store)
+
+
+async def test_a_day_in_a_filter_ends_where_the_clock_skips_its_last_hour(make_api: MakeApi) -> None:
+    api = await make_api(timezone="America/Scoresbysund")
+    times = ("2027-03-27 22:30", "2027-03-28 00:15")
+    last, first = [(await api.event(start_date=at, end_date=at))["id"] for at in times]
+    for day in ("2027-03-27", "2027-03-27 23:30"):
+        assert await api.ids("events", ends_before=day) == [last]
+        assert await api.ids("events", starts_after=day) == [first]
+        assert await api.ids("events", start_date=day) == [last, first]

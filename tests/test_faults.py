@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,24 @@ async def running(data_dir: Path, **settings: str) -> AsyncIterator[Running]:
         await until(is_announced)
         (line,) = (line for line in output.read_text().splitlines() if line.split()[:1] == ["API"])
         yield Running(process, line.split()[1].rstrip("/"), errors, data_dir)
+
+
+@asynccontextmanager
+async def waiting(data_dir: Path, **settings: str) -> AsyncIterator[Running]:
+    """A service that answers before its database does: it has not announced anything yet."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        root = f"http://127.0.0.1:{free.getsockname()[1]}"
+    output, errors = data_dir.with_suffix(".out"), data_dir.with_suffix(".err")
+    with spawned(data_dir, output, errors, **settings, PORT=root.rpartition(":")[2]) as process:
+
+        async def answers() -> bool:
+            assert process.poll() is None, errors.read_text()
+            with suppress(ClientError):
+                return (await answer_of(f"{root}/health/live"))[0] == 200
+            return False
+
+        await until(answers)
+        yield Running(process, f"{root}/calendar/events/v1", errors, data_dir)
 
 
 @dataclass
@@ -239,23 +257,33 @@ async def test_a_service_can_be_stopped_while_it_starts(data_dir: Path, tmp_path
 async def test_a_service_starts_without_its_database_and_waits_for_it(data_dir: Path, tmp_path: Path) -> None:
     async with embedded_mongod(tmp_path / "mongod") as uri:
         pass
-    async with running(data_dir, MONGODB_URI=uri) as service:
-        assert (await answer_of(f"{service.root}/health/live"))[0] == 200
+    output = data_dir.with_suffix(".out")
+    async with waiting(data_dir, MONGODB_URI=uri) as service:
         assert (await answer_of(f"{service.root}/health/ready"))[0] == 503
         status, problem, headers = await answer_of(f"{service.api}/events")
         assert (status, problem["code"], headers["Retry-After"]) == (503, "rest_unavailable", "5")
+
+        async def is_told() -> bool:
+            return "waiting for MongoDB at" in service.errors.read_text()
+
+        await until(is_told)
+        assert output.read_text() == ""
         async with embedded_mongod(tmp_path / "mongod"):
 
-            async def is_ready() -> bool:
-                return (await answer_of(f"{service.root}/health/ready"))[0] == 200
+            async def is_announced() -> bool:
+                return "Kalends is ready" in output.read_text()
 
-            await until(is_ready)
+            await until(is_announced)
+            assert (await answer_of(f"{service.root}/health/ready"))[0] == 200
             async with load(service, 2) as under:
                 await under.reaches(4)
             assert (under.refused, under.lost) == ([], 0), service.errors.read_text()
             service.process.terminate()
             assert await service.end() == 0
     assert not data_dir.exists()
+    said = service.errors.read_text().splitlines()
+    assert [line for line in said if "waiting" in line] == said[:1], "once, and nothing else about it"
+    assert max(map(len, said)) < 250
 
 
 # Starting wrongly
@@ -265,7 +293,8 @@ WRONG = [
     ({"PORT": "65536"}, "KALENDS_PORT"),
     ({"AUTH": "maybe"}, "KALENDS_AUTH"),
     ({"HOST": "0.0.0.0"}, "KALENDS_AUTH"),
-    ({"UNKNOWN": "1"}, "KALENDS_UNKNOWN"),
+    ({"UNKNOWN": "1"}, "KALENDS_UNKNOWN is not a setting; the settings are KALENDS_ALIASES, "),
+    ({"PRT": "1"}, "KALENDS_PRT is not a setting; did you mean KALENDS_PORT?"),
     ({"MAX_PER_PAGE": "0"}, "KALENDS_MAX_PER_PAGE"),
     ({"BASE_URL": "ftp://x"}, "KALENDS_BASE_URL"),
     ({"BASE_URL": "https://[x"}, "KALENDS_BASE_URL"),
@@ -340,27 +369,29 @@ async def test_commands_work_beside_a_running_service_and_without_one(data_dir: 
 
     made = await run("token", "create", "--role=editor", "--name=Me")
     assert made.returncode == 0, made.stderr
-    token = made.stdout.splitlines()[-1]
-    assert token.split() == [token]
+    (token,) = made.stdout.split()
+    assert f" created in database kalends of the embedded MongoDB in {data_dir};" in made.stderr
     async with running(data_dir, AUTH="token") as service:
         second = await run("serve")
         assert (second.returncode, second.stdout) == (1, "")
         assert f"in use by process {service.process.pid}" in second.stderr
         assert second.stderr.count("\n") == 1
         filled, again = await run("demo"), await run("demo")
-        assert (filled.returncode, "events made" in filled.stdout) == (0, True), filled.stderr
-        assert (again.returncode, "nothing was changed" in again.stdout) == (0, True)
+        where = f"database kalends of the embedded MongoDB in {data_dir}"
+        assert (filled.returncode, f"events created in {where}" in filled.stderr) == (0, True), filled.stderr
+        assert (again.returncode, f"already in {where}; nothing was changed" in again.stderr) == (0, True)
         assert (await answer_of(f"{service.api}/events"))[1]["total"] > 0
         made = await run("token", "create", "--role=viewer", "--name=Guest")
         assert (made.returncode, len(made.stdout.split())) == (0, 1), made.stderr
-        listed = [line.split() for line in (await run("token", "list")).stdout.splitlines()]
-        assert [row[1:] for row in listed] == [["editor", "Me"], ["viewer", "Guest"]]
+        listed = [line.split() for line in (await run("token", "list")).stdout.splitlines()[1:]]
+        assert [row[1:3] for row in listed] == [["Me", "editor"], ["Guest", "viewer"]]
         unknown = await run("token", "revoke", "999")
-        assert (unknown.returncode, unknown.stderr) == (2, "kalends: there is no token 999\n")
+        assert (unknown.returncode, unknown.stderr) == (2, f"kalends: there is no token 999 in {where}\n")
         async with ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
             async with session.post(f"{service.api}/tags", json={"name": "Mine"}) as answer:
                 assert answer.status == 201
-            assert (await run("token", "revoke", listed[0][0])).returncode == 0
+            revoked = await run("token", "revoke", listed[0][0])
+            assert revoked.stdout == f"Token {listed[0][0]} revoked in {where}\n"
 
             async def is_refused() -> bool:
                 async with session.get(f"{service.api}/tags") as answer:

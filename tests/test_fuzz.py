@@ -110,7 +110,7 @@ async def test_no_request_breaks_the_service_or_its_description(
                 subprocess.run, command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS
             )
             assert told.returncode == 0, told.stdout + told.stderr
-            assert "kalends.requests" not in service.errors.read_text()
+            assert "kalends.errors" not in service.errors.read_text()
         report = json.loads((tmp_path / "report.json").read_text())
         assert {phase["status"] for phase in report["phases"].values()} == {"success"}, report["phases"]
         assert report["operations"]["tested"] == len(operations(document, tags))

@@ -67,7 +67,15 @@ class Importer:
         self.file.write_bytes(written(bodies))
         process = self.started(str(self.file), *words, code=code)
         output, errors = await asyncio.to_thread(process.communicate)
-        return process.returncode, output.strip(), errors
+        return process.returncode, output.strip(), self.without_place(errors)
+
+    def without_place(self, errors: str) -> str:
+        """What is said beside the line that names the database."""
+        lines = errors.splitlines(keepends=True)
+        named = f"Importing into database {self.store.database.name} of MongoDB at /"
+        others = [line for line in lines if not line.startswith(named)]
+        assert len(others) == len(lines) - 1, errors
+        return "".join(others)
 
 
 RUN = "\nfrom service.__main__ import main\nmain()\n"
@@ -181,11 +189,11 @@ async def test_categories_are_hung_below_others_and_refused_twice(api: Api, impo
     ]
     status, output, errors = await importer.run(bodies, "--kind", "categories")
     assert (status, output) == (1, "3 imported, 0 already there, 3 refused")
-    exists = "A term of this name exists already; send a slug of its own to create another."
+    exists = "A term with this name already exists; to create another one, send a different slug."
     assert errors.splitlines() == [
         f"line 2: {exists}",
         f"line 4: {exists}",
-        "line 5: parent: There is no category with this ID.",
+        "line 5: parent: {kind} not found.",
     ]
     found = await api.store.database["categories"].find_one({"slug": "bebop"})
     assert found is not None
@@ -198,15 +206,15 @@ BAD = [
     ("[1, 2]", "The body must be a JSON object."),
     ('"title"', "The body must be a JSON object."),
     (b"\xff\xfe".decode("latin-1"), "The body is not JSON"),
-    ({"title": "No dates"}, "Missing: start_date, end_date."),
+    ({"title": "No dates"}, "Missing parameters: start_date, end_date."),
     (event(start_date="soon"), "start_date: "),
     (event(start_date="2027-06-02 10:00:00"), "end_date: "),
     (event(cost="x" * 5000), "cost: "),
     (event(timezone="Mars/Base", website="nope"), "timezone: "),
-    (event(venue=99), "venue: There is no venue with the ID 99."),
-    (event(venue={"venue": "Never made"}, organizer=99), "organizer: There is no organizer with the ID 99."),
-    (event(venue={"city": "Nameless"}), "venue: The data of a new venue is not valid: venue."),
-    (event(post_parent=99), "post_parent: There is no such other event."),
+    (event(venue=99), "venue: Venue 99 not found."),
+    (event(venue={"venue": "Never made"}, organizer=99), "organizer: Organizer 99 not found."),
+    (event(venue={"city": "Nameless"}), "venue: Invalid data for a new record: venue."),
+    (event(post_parent=99), "post_parent: Must be the ID of another event."),
     (event(description="x" * 1_100_000), "The body is too large."),
 ]
 
@@ -240,6 +248,18 @@ async def test_a_line_is_refused_in_the_words_of_the_api(bad: Body, api: Api, im
     assert errors.splitlines() == [f"line 1: {text}" for text in said]
 
 
+async def test_unknown_fields_are_refused_unless_they_are_to_be_ignored(api: Api, importer: Importer) -> None:
+    shown = await api.event("Shown", tags=["red"])
+    bodies = [event(catgories=["x"], venue={"venue": "Hall", "ctiy": "Oslo"}, cost="5"), shown]
+    status, output, errors = await importer.run(bodies)
+    assert (status, output) == (1, "1 imported, 0 already there, 1 refused")
+    said = "Unknown field; --ignore-unknown-fields imports the record without it."
+    assert errors.splitlines() == [f"line 1: {name}: {said}" for name in ("catgories", "venue.ctiy")]
+    status, output, errors = await importer.run(bodies, "--ignore-unknown-fields")
+    assert (status, output) == (0, "1 imported, 1 already there, 0 refused"), errors
+    assert (await api.get("/events"))[1]["events"][-1]["venue"]["venue"] == "Hall"
+
+
 async def test_a_line_is_imported_once(importer: Importer) -> None:
     """Also from another file, in another order, beside new lines, and after a bad one is put right."""
     first: list[Body | str] = [event("A"), event("B"), event("B"), "{", event("C")]
@@ -256,7 +276,8 @@ async def test_standard_input(importer: Importer) -> None:
     process = importer.started("-", stdin=subprocess.PIPE)
     sent = written([event("One"), event("Two")]).decode().rstrip("\n")
     output, errors = await asyncio.to_thread(process.communicate, sent)
-    assert (process.returncode, output, errors) == (0, "2 imported, 0 already there, 0 refused\n", "")
+    assert (process.returncode, output) == (0, "2 imported, 0 already there, 0 refused\n")
+    assert importer.without_place(errors) == ""
     assert await count(importer.store) == 2
 
 
@@ -443,10 +464,8 @@ async def test_two_imports_of_one_file_at_once(importer: Importer) -> None:
     importer.file.write_bytes(written(bodies))
     processes = [importer.started(str(importer.file), code=SMALL) for _ in range(2)]
     ended = [await asyncio.to_thread(process.communicate) for process in processes]
-    assert [(process.returncode, errors) for process, (_, errors) in zip(processes, ended, strict=True)] == [
-        (0, ""),
-        (0, ""),
-    ]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert [importer.without_place(errors) for _, errors in ended] == ["", ""]
     assert sum(int(output.split()[0]) for output, _ in ended) == 60
     assert await count(importer.store) == 60
     await agrees(importer.store)
@@ -500,6 +519,8 @@ async def test_the_example_of_the_readme(importer: Importer) -> None:
     readme = (REPOSITORY / "README.md").read_text()
     example = readme.split("$ cat events.ndjson\n")[1].split("```")[0]
     texts, shown = example.split("$ kalends import events.ndjson\n")
+    place, _, shown = shown.partition("\n")
+    assert place.startswith("Importing into database kalends of the embedded MongoDB in /")
     status, output, errors = await importer.run(texts.splitlines())
     assert (status, errors + output + "\n") == (1, shown)
 
@@ -527,3 +548,17 @@ def test_progress(stream: io.StringIO, shown: str, monkeypatch: pytest.MonkeyPat
     assert stream.getvalue() == shown
     progress.say("line 3: wrong")
     assert stream.getvalue().endswith("line 3: wrong\n")
+
+
+async def test_a_link_means_the_record_that_fits_best_whatever_was_linked_before(
+    api: Api, importer: Importer
+) -> None:
+    first = await api.made("tags", name="First")
+    digits = await api.made("tags", name="Digits", slug=str(first["id"]))
+    named_jazz = await api.made("tags", name="jazz", slug="old-music")
+    jazz = await api.made("tags", name="Newer", slug="jazz")
+    bodies = [event(f"Before {n}", tags=["Digits", named_jazz["id"]]) for n in range(30)]
+    bodies += [event("After", tags=[digits["slug"], "jazz"])]
+    assert await importer.run(bodies, code=SMALL) == (0, "31 imported, 0 already there, 0 refused", "")
+    (found,) = (await api.get("/events", search="After"))[1]["events"]
+    assert {tag["id"] for tag in found["tags"]} == {first["id"], jazz["id"]}

@@ -131,6 +131,7 @@ async def fill_events(store: Store, linked: dict[str, list[dict[str, Any]]]) -> 
         event |= {"start": start, "start_utc": start, "end": start, "end_utc": start + timedelta(hours=2)}
         event |= {"date_utc": now - timedelta(hours=number), "modified_utc": now - timedelta(minutes=number)}
         event |= {"author": number % 20, "status": status_of(number), "hide_from_listings": number % 97 == 0}
+        event["locked"] = number % 50 == 9
         event |= {"featured": number % 100 == 3, "ticketed": number % 100 == 6}
         event["post_parent"] = created["_id"] if number % 100 == 7 else 0
         for name, found in linked.items():
@@ -139,6 +140,19 @@ async def fill_events(store: Store, linked: dict[str, list[dict[str, Any]]]) -> 
         events.append(event)
     await store.database["events"].insert_many(events, ordered=False)
     return int(created["_id"])
+
+
+@pytest.mark.parametrize("kind", [VENUE, ORGANIZER], ids=named)
+@pytest.mark.parametrize("name", ["has_events", "only_with_upcoming"])
+async def test_what_protected_events_link_to_is_found_by_few_of_them(
+    profiled: Filled, kind: Kind, name: str
+) -> None:
+    await profiled.store.page(kind, load(kind.query, {name: "1"}, profiled.store.site), EVERYBODY)
+    rows = profiled.store.database["system.profile"].find({"command.distinct": "events"})
+    (row,) = await rows.to_list(None)
+    assert row["planSummary"] == "IXSCAN { locked: 1 }"
+    assert row["docsExamined"] == EVENTS / 50
+    assert not await whole_scans(profiled.store, 200)
 
 
 # What lists ask for

@@ -142,6 +142,22 @@ async def test_a_text_means_what_has_it_as_its_slug(api: Api) -> None:
     assert shown(await api.event(tags=["jazz"]), TAG) == ["Newer"]
 
 
+@every_term
+async def test_digits_mean_what_has_them_as_its_id(api: Api, kind: Kind) -> None:
+    """Also when that was made after another one was found by its slug."""
+    first = await api.made(kind.plural, name="First")
+    later = str(first["id"] + 3)
+    await api.made(kind.plural, name="By slug", slug=later)
+    for _ in range(3):
+        assert shown(await api.event(**{kind.plural: [later]}), kind) == ["By slug"]
+    for name in ("Second", "By id"):
+        last = await api.made(kind.plural, name=name)
+    assert str(last["id"]) == later
+    for _ in range(3):
+        assert shown(await api.event(**{kind.plural: [later]}), kind) == ["By id"]
+    assert (kind.name, later) in api.store._known_links._sure
+
+
 async def test_a_name_means_the_oldest_that_has_it(api: Api) -> None:
     """Also when a younger one is remembered by its id."""
     top = await api.made("categories", name="Top")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -29,6 +30,48 @@ async def test_newest_come_first_unless_asked_otherwise(api: Api, plural: str, f
     assert await names(api, plural, field, order="asc") == ["beta", "Alpha", "gamma"]
     assert await names(api, plural, field, orderby="title") == ["Alpha", "beta", "gamma"]
     assert await names(api, plural, field, orderby="id", order="desc") == ["gamma", "Alpha", "beta"]
+
+
+ORDERED = [
+    ({}, ["Zoë", "gamma", "Alpha", "beta"]),
+    ({"orderby": "date"}, ["Zoë", "gamma", "Alpha", "beta"]),
+    ({"order": "asc"}, ["beta", "Alpha", "gamma", "Zoë"]),
+    ({"orderby": "date", "order": "ASC"}, ["beta", "Alpha", "gamma", "Zoë"]),
+    ({"orderby": "modified"}, ["Alpha", "Zoë", "gamma", "beta"]),
+    ({"orderby": "modified", "order": "asc"}, ["beta", "gamma", "Zoë", "Alpha"]),
+    ({"orderby": "title"}, ["Alpha", "beta", "gamma", "Zoë"]),
+    ({"orderby": "title", "order": "desc"}, ["Zoë", "gamma", "beta", "Alpha"]),
+    ({"orderby": "id"}, ["beta", "Alpha", "gamma", "Zoë"]),
+    ({"orderby": "id", "order": "desc"}, ["Zoë", "gamma", "Alpha", "beta"]),
+    ({"orderby": "", "order": ""}, ["Zoë", "gamma", "Alpha", "beta"]),
+]
+
+
+@linked_kinds
+async def test_every_order_of_venues_and_organizers(api: Api, plural: str, field: str) -> None:
+    """Two have the same date; those are in the order of their ids, or in the reverse."""
+    made = {}
+    for name, day in (("beta", 1), ("Alpha", 2), ("gamma", 2), ("Zoë", 3)):
+        made[name] = await api.made(plural, **{field: name, "date": f"2026-01-0{day} 00:00:00"})
+    modified = {"beta": 1, "Alpha": 3, "gamma": 2, "Zoë": 2}
+    for name, record in made.items():
+        await api.store.database[plural].update_one(
+            {"_id": record["id"]}, {"$set": {"modified_utc": datetime(2026, 2, modified[name])}}
+        )
+    for query, expected in ORDERED:
+        assert await names(api, plural, field, **query) == expected, query
+        pages = [await api.ids(plural, per_page="1", page=str(page), **query) for page in range(1, 5)]
+        assert pages == [[made[name]["id"]] for name in expected], query
+
+
+@linked_kinds
+@pytest.mark.parametrize(
+    "query", [{"orderby": "name"}, {"orderby": "city"}, {"order": "up"}, {"orderby": "x", "order": "y"}]
+)
+async def test_an_unknown_order_is_refused(api: Api, plural: str, field: str, query: dict[str, str]) -> None:
+    status, problem = await api.get(f"/{plural}", **query)
+    assert (status, problem["code"]) == (400, "rest_invalid_param")
+    assert problem["data"]["params"].keys() == query.keys()
 
 
 @pytest.mark.parametrize(
@@ -174,6 +217,30 @@ async def test_terms_in_every_order(api: Api) -> None:
     for name in ("include", "exclude"):
         status, problem = await api.get("/tags", **{name: "4711"})
         assert (status, list(problem["data"]["params"])) == (400, [name])
+
+
+@pytest.mark.parametrize("plural", ["categories", "tags"])
+async def test_terms_of_an_event_are_in_the_order_of_their_list(api: Api, plural: str) -> None:
+    long = "x" * 100
+    sent = [
+        "Zoo",
+        "Ärger",
+        "zebra",
+        "Apple",
+        f"{long} b",
+        f"{long} a",
+        "éclair",
+        "Eclipse",
+        "Straße",
+        "strasse 2",
+    ]
+    event = await api.event(**{plural: sent})
+    listed = await names(api, plural)
+    assert listed == [
+        "Apple", "Ärger", "éclair", "Eclipse", "Straße", "strasse 2",
+        f"{long} b", f"{long} a", "zebra", "Zoo",
+    ]  # fmt: skip
+    assert [term["name"] for term in event[plural]] == listed
 
 
 async def test_one_name_is_one_term_under_one_parent(api: Api) -> None:

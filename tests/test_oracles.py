@@ -28,8 +28,9 @@ ZONES = [
     "Asia/Kathmandu",
     "Australia/Lord_Howe",
     "Pacific/Auckland",
+    "America/Scoresbysund",
 ]
-SITES = ["UTC", "America/New_York", "Pacific/Auckland", "Asia/Kathmandu"]
+SITES = ["UTC", "America/New_York", "Pacific/Auckland", "Asia/Kathmandu", "America/Scoresbysund"]
 
 
 def examples(number: int) -> settings:
@@ -66,7 +67,14 @@ async def listed(store: Store, **query: Any) -> list[int]:
 # Time
 
 # Days around changes of clocks, and few times of day: gaps, overlaps and equal moments occur often.
-DAYS = [date(2027, 3, 13), date(2027, 3, 14), date(2027, 3, 28), date(2027, 4, 3), date(2027, 4, 4)]
+DAYS = [
+    date(2027, 3, 13),
+    date(2027, 3, 14),
+    date(2027, 3, 27),
+    date(2027, 3, 28),
+    date(2027, 4, 3),
+    date(2027, 4, 4),
+]
 TIMES = [time(0), time(1, 30), time(2, 30), time(3), time(10), time(12), time(23, 59, 59)]
 moments = some.builds(datetime.combine, some.sampled_from(DAYS), some.sampled_from(TIMES))
 lengths = some.sampled_from([0, 1, 2, 10, 24, 48])
@@ -88,31 +96,43 @@ def utc(wall: datetime, zone: str) -> datetime:
     return wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
 
 
+def day_of(day: date, zone: str) -> tuple[datetime, datetime]:
+    """The first and last second of a day, as instants; in none of these zones is 00:00:00 skipped."""
+    last = utc(datetime.combine(day, time(23, 59, 59)), zone)
+    next_day = utc(datetime.combine(day + timedelta(days=1), time()), zone)
+    return utc(datetime.combine(day, time()), zone), min(last, next_day - timedelta(seconds=1))
+
+
 def span(wall: datetime, hours: int, zone: str, all_day: bool) -> tuple[datetime, datetime]:
     """Start and end of an event, as instants."""
     end = wall + timedelta(hours=hours)
     if all_day:
-        first, last = [utc(one, zone).astimezone(ZoneInfo(zone)).date() for one in (wall, end)]
-        return utc(datetime.combine(first, time()), zone), utc(datetime.combine(last, time(23, 59, 59)), zone)
+        return day_of(wall.date(), zone)[0], day_of(end.date(), zone)[1]
     return utc(wall, zone), utc(end, zone)
 
 
-def spelled(moment: datetime, form: str, site: str) -> tuple[str, datetime]:
-    """A moment as a client writes it, and the instant that it means."""
+Meant = tuple[str, datetime, date]
+
+
+def spelled(moment: datetime, form: str, site: str) -> Meant:
+    """A moment as a client writes it, the instant that it means, and the day."""
     if form == "day":
-        return f"{moment:%Y-%m-%d}", utc(datetime.combine(moment.date(), time()), site)
+        return f"{moment:%Y-%m-%d}", utc(datetime.combine(moment.date(), time()), site), moment.date()
     if form == "wall":
-        return f"{moment:%Y-%m-%d %H:%M:%S}", utc(moment, site)
+        return f"{moment:%Y-%m-%d %H:%M:%S}", utc(moment, site), moment.date()
     if form == "stamp":
-        return str(int(moment.replace(tzinfo=UTC).timestamp())), moment.replace(tzinfo=UTC)
-    offset = "+00:00" if form == "Z" else form
-    return f"{moment:%Y-%m-%dT%H:%M:%S}{form}", datetime.fromisoformat(f"{moment:%Y-%m-%dT%H:%M:%S}{offset}")
+        text, instant = str(int(moment.replace(tzinfo=UTC).timestamp())), moment.replace(tzinfo=UTC)
+    else:
+        offset = "+00:00" if form == "Z" else form
+        text = f"{moment:%Y-%m-%dT%H:%M:%S}{form}"
+        instant = datetime.fromisoformat(f"{moment:%Y-%m-%dT%H:%M:%S}{offset}")
+    return text, instant, instant.astimezone(ZoneInfo(site)).date()
 
 
-def holds(name: str, instant: datetime, strict: bool, site: str, start: datetime, end: datetime) -> bool:
+def holds(name: str, meant: Meant, strict: bool, site: str, start: datetime, end: datetime) -> bool:
     """Whether an event passes one date filter, as the rules are written."""
-    day: date = instant.astimezone(ZoneInfo(site)).date()
-    opens, closes = (utc(datetime.combine(day, edge), site) for edge in (time(), time(23, 59, 59)))
+    _, instant, day = meant
+    opens, closes = day_of(day, site)
     moment = start if name.startswith("start") else end
     if strict:
         return {
@@ -148,14 +168,14 @@ async def test_lists_equal_the_oracle_in_set_and_order(
     for filters, strict in asked:
         sent = {name: spelled(moment, form, site) for name, (moment, form) in filters.items()}
         if not set(sent) - {"start_date", "end_date"}:
-            sent.setdefault("start_date", ("2027-01-01", utc(datetime(2027, 1, 1), site)))
-            sent.setdefault("end_date", ("2028-01-01", utc(datetime(2028, 1, 1), site)))
+            sent.setdefault("start_date", spelled(datetime(2027, 1, 1), "day", site))
+            sent.setdefault("end_date", spelled(datetime(2028, 1, 1), "day", site))
         expected = [
             id
             for id, (start, end) in sorted(spans.items(), key=lambda pair: (pair[1][0], pair[0]))
-            if all(holds(name, instant, strict, site, start, end) for name, (_, instant) in sent.items())
+            if all(holds(name, meant, strict, site, start, end) for name, meant in sent.items())
         ]
-        texts = {name: text for name, (text, _) in sent.items()}
+        texts = {name: meant[0] for name, meant in sent.items()}
         assert await listed(store, strict_dates=strict, **texts) == expected, (texts, strict, site)
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import Field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from config import FIELDS
+from service.store.versions import OLDEST
 from tests.conftest import Api
+from tests.test_document import MORE_BODY, MORE_QUERY
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 
 
 def requests() -> list[tuple[list[str], str]]:
@@ -37,8 +42,30 @@ async def test_five_requests_answer_what_is_printed(api: Api) -> None:
             at += len(part)
 
 
-def test_every_setting_is_listed_with_its_meaning() -> None:
-    rows = re.findall(r"^\| `KALENDS_(\w+)` \|.*\| (.*) \|$", README, re.MULTILINE)
-    assert {name.lower(): meaning for name, meaning in rows} == {
-        name: one.metadata["help"] for name, one in FIELDS.items()
+def default_of(one: Field[Any]) -> str:
+    value = ",".join(one.default) if isinstance(one.default, tuple) else one.default
+    return str(one.metadata["unset"] or (f"`{value}`" if value not in ("", None) else ""))
+
+
+def test_every_setting_is_listed_with_its_default_and_meaning() -> None:
+    rows = re.findall(r"^\| `KALENDS_(\w+)` \|(.*)\| (.*) \|$", README, re.MULTILINE)
+    assert {name.lower(): (default.strip(), meaning) for name, default, meaning in rows} == {
+        name: (default_of(one), one.metadata["help"]) for name, one in FIELDS.items()
     }
+
+
+def test_the_asked_versions_of_mongodb_are_the_ones_that_are_warned_about() -> None:
+    first, *others = (".".join(map(str, version)) for version in OLDEST)
+    for text in (README, (ROOT / "SECURITY.md").read_text()):
+        assert f"{', '.join([first, *others])} or newer" in text
+
+
+def test_every_addition_to_the_interface_is_listed() -> None:
+    section = README.split("## What Kalends adds to the interface")[1].split("\n## ")[0]
+    listed: dict[str, set[str]] = {}
+    for where, names in re.findall(r"^\| (.*?) \| (`.*?`) \|", section, re.MULTILINE):
+        listed.setdefault(where, set()).update(re.findall(r"`(\w+)`", names))
+    queries = {path if "{" in path else f"GET {path}": names for path, names in MORE_QUERY.items()}
+    expected = {f"`{where}`": names for where, names in queries.items()}
+    bodies = {f"{plural.removesuffix('s')} fields": names for plural, names in MORE_BODY.items()}
+    assert listed == expected | bodies | {"every route": {"lang"}}

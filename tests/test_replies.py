@@ -26,7 +26,7 @@ async def head_of(
     wire: Wire, method: str, path: str, *lines: str, version: str = "1.1"
 ) -> tuple[int, list[str]]:
     """Status of an answer, and its header lines; its body is read too."""
-    text = "\r\n".join([f"{method} {path} HTTP/{version}", "Host: test", *lines])
+    text = "\r\n".join([f"{method} {path} HTTP/{version}", "Host: localhost", *lines])
     await wire.send(f"{text}\r\n\r\n".encode())
     async with asyncio.timeout(DEADLINE):
         first, *rows = (

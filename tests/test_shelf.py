@@ -43,7 +43,7 @@ async def test_each_caller_sees_their_own_rendering(roles: dict[str, Any]) -> No
         assert (await roles["editor"].get(path))[1]["venue"]["venue"] == "Hidden hall"
         assert (await roles["public"].get(path))[0] == 403
         assert (await roles["public"].get(path, password="s3cret"))[1]["venue"] == []
-        for role, words in (("public", None), ("author", None), ("viewer", None), ("editor", "zebra")):
+        for role, words in (("public", ""), ("author", ""), ("viewer", ""), ("editor", "zebra")):
             _, page = await roles[role].get("/events")
             assert page["events"][0]["description"] == words, role
 

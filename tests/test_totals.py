@@ -13,6 +13,7 @@ from bson import Timestamp
 
 from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
+from schemas.errors import Problems
 from schemas.kind import load
 from schemas.zones import parse_zone
 from service.store import Store, depths, totals
@@ -143,7 +144,7 @@ async def test_any_stretch_of_time_is_counted_by_days(api: Api, zone: str, by_da
         names = chance.sample(sorted(DATES), chance.randint(1, 4))
         query: dict[str, Any] = {name: str(some_moment(chance)) for name in names}
         query |= {"strict_dates": "1"} if chance.random() < 0.5 else {}
-        conditions = [HIDDEN, *date_conditions(load(EVENT.query, query, site), site)]
+        conditions = [HIDDEN, *date_conditions(load(EVENT.query, query, site), site, Problems())]
         right = await api.store.database["events"].count_documents({"$and": conditions})
         assert (await api.store.totals.of(conditions)).total == right, query
     assert len(by_days) > 200

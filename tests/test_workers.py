@@ -16,7 +16,7 @@ from config import read_settings
 from service.embedded import embedded_mongod
 from tests.checker import until
 from tests.family import all_of, are_gone, are_two, holder, manager_of, port_of, workers_of
-from tests.test_faults import SERVE, Running, answer_of, check, environment, load, running
+from tests.test_faults import SERVE, Running, answer_of, check, environment, load, running, waiting
 from tests.wire import Wire, connected, is_refused
 
 LIVE = "/health/live"
@@ -296,12 +296,15 @@ async def test_workers_have_the_settings_of_the_service(
 async def test_workers_start_without_their_database_and_wait_for_it(tmp_path: Path) -> None:
     async with embedded_mongod(tmp_path / "mongod") as uri:
         pass
-    async with running(tmp_path / "data", MONGODB_URI=uri, WORKERS="2") as service:
+    output = tmp_path / "data.out"
+    async with waiting(tmp_path / "data", MONGODB_URI=uri, WORKERS="2") as service:
+        await are_two(service)
         async with one_to_each(service) as wires:
             first = set(wires)
             for wire in wires.values():
                 assert (await wire.get("/health/ready")).status == 503
                 assert (await wire.get(TAGS)).status == 503
+        assert output.read_text() == ""
         async with embedded_mongod(tmp_path / "mongod"):
 
             async def all_are_ready() -> bool:
@@ -310,9 +313,15 @@ async def test_workers_start_without_their_database_and_wait_for_it(tmp_path: Pa
 
             await until(all_are_ready)
             assert workers_of(service) == first
+
+            async def is_announced() -> bool:
+                return output.read_text().count("Kalends is ready") == 1
+
+            await until(is_announced)
             service.process.terminate()
             assert await service.end() == 0
     assert "Traceback" not in service.errors.read_text()
+    assert service.errors.read_text().count("waiting for MongoDB") == 1, "not once for each worker"
 
 
 async def test_a_wrong_address_is_told_before_a_worker_starts(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from importlib.resources import files
 from zoneinfo import ZoneInfo
 
@@ -180,6 +180,75 @@ def test_a_gap_shifts_by_its_own_length(name: str, wall: datetime) -> None:
         wall.replace(tzinfo=plain(name), fold=fold).utcoffset() or timedelta() for fold in (0, 1)
     )
     assert shifted - wall == max(after - before, timedelta())
+
+
+START, END = time(0, 0, 0), time(23, 59, 59)
+CHANGES_AT_MIDNIGHT = [
+    ("America/Scoresbysund", date(2027, 3, 27), START, time(22, 59, 59)),
+    ("America/Nuuk", date(2024, 3, 30), START, time(22, 59, 59)),
+    ("America/Toronto", date(1919, 3, 30), START, time(23, 29, 59)),
+    ("America/Toronto", date(1919, 3, 31), time(0, 30), END),
+    ("America/Sao_Paulo", date(2018, 11, 4), time(1), END),
+    ("America/Asuncion", date(2024, 10, 6), time(1), END),
+    ("America/Havana", date(2024, 3, 10), time(1), END),
+    ("Asia/Beirut", date(2024, 3, 31), time(1), END),
+    ("Asia/Amman", date(2021, 3, 26), time(1), END),
+    ("Asia/Tehran", date(2021, 3, 22), time(1), END),
+    ("Africa/Cairo", date(2024, 4, 26), time(1), END),
+    ("Africa/Monrovia", date(1972, 1, 7), time(0, 44, 30), END),
+    ("Pacific/Apia", date(2011, 12, 29), START, END),
+    ("Pacific/Apia", date(2011, 12, 31), START, END),
+]
+
+
+@pytest.mark.parametrize(("name", "day", "first", "last"), CHANGES_AT_MIDNIGHT)
+def test_a_day_whose_edge_the_clock_skips(name: str, day: date, first: time, last: time) -> None:
+    zone = parse_zone(name)
+    assert zone.edge_of_day(day, START) == datetime.combine(day, first)
+    assert zone.edge_of_day(day, END) == datetime.combine(day, last)
+
+
+@pytest.mark.parametrize(
+    ("name", "day"),
+    [
+        ("Pacific/Apia", date(2011, 12, 30)),
+        ("Pacific/Kwajalein", date(1993, 8, 21)),
+        ("Pacific/Kiritimati", date(1994, 12, 31)),
+    ],
+)
+def test_a_day_that_is_skipped_altogether_is_the_next(name: str, day: date) -> None:
+    for edge in (START, END):
+        expected = datetime.combine(day + timedelta(days=1), edge)
+        assert parse_zone(name).edge_of_day(day, edge) == expected
+
+
+days = st.one_of(
+    st.tuples(zones, st.dates(date(1900, 1, 1), date(2100, 1, 1))),
+    st.sampled_from([row[:2] for row in CHANGES_AT_MIDNIGHT]),
+    st.builds(
+        lambda row, years: (row[0], row[1] + timedelta(days=round(365.25 * years))),
+        st.sampled_from(CHANGES_AT_MIDNIGHT),
+        st.integers(-40, 40),
+    ),
+)
+
+
+@given(days, st.integers(-4, 4))
+def test_edges_of_a_day_are_its_first_and_last_seconds(place: tuple[str, date], shift: int) -> None:
+    name, day = place[0], place[1] + timedelta(days=shift)
+    zone, info, second = parse_zone(name), plain(name), timedelta(seconds=1)
+    for edge, step in ((START, -second), (END, second)):
+        shown = zone.edge_of_day(day, edge)
+        utc = zone.to_utc(shown)
+        assert zone.to_wall(utc) == shown
+        wall = datetime.combine(day, edge)
+        if wall.replace(tzinfo=info).astimezone(UTC).astimezone(info).replace(tzinfo=None) == wall:
+            assert shown == wall
+        elif shown.date() == day:
+            beyond = (utc + step).replace(tzinfo=UTC).astimezone(info).date()
+            assert beyond < day if edge == START else beyond > day
+        else:
+            assert {zone.edge_of_day(day, one).date() for one in (START, END)} == {day + timedelta(days=1)}
 
 
 def test_zones_are_values() -> None:

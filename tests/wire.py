@@ -37,13 +37,13 @@ class Wire:
         return int(self.writer.get_extra_info("sockname")[1])
 
     async def get(self, path: str) -> Answer:
-        await self.send(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+        await self.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         return await self.answer()
 
     async def begin(self, path: str, body: Any) -> bytes:
         """A request that the service has begun to answer; its body is handed back, to be sent."""
         text = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         await self.send(f"{head}Content-Length: {len(text)}\r\nExpect: 100-continue\r\n\r\n".encode())
         assert (await self.answer()).status == 100
         return text

@@ -10,10 +10,11 @@ from pathlib import Path
 from service.embedded.directory import Directory
 from service.embedded.errors import EmbeddedError
 from service.embedded.owner import owned, owner_uri
+from service.embedded.place import Place, data_place
 from service.embedded.program import find_program
 from service.embedded.server import Server
 
-__all__ = ["EmbeddedError", "embedded_mongod", "running_uri"]
+__all__ = ["EmbeddedError", "Place", "data_place", "embedded_mongod", "running_uri"]
 
 
 @asynccontextmanager

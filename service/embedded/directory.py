@@ -84,10 +84,24 @@ class Directory:
         try:
             yield
         except OSError as error:
-            raise EmbeddedError(f"cannot use {error.filename or self.root}: {error.strerror}") from error
+            raise EmbeddedError(
+                f"cannot use {error.filename or self.root}: {error.strerror}; "
+                "KALENDS_DATA_DIR chooses another directory"
+            ) from error
+
+    def has_data(self) -> bool:
+        """A mongod of ours has been started here."""
+        try:
+            return self.lock.is_file() and self.db.is_dir()
+        except OSError:
+            return False
 
     def make_private(self) -> None:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = self.root.stat().st_uid
+        if os.geteuid() == 0 and owner != 0:
+            # Files that root makes here would keep the owner's service from starting.
+            raise EmbeddedError(f"{self.root} belongs to user {owner}: run the command as that user")
         if self.lock.exists() or not any(self.root.iterdir()):
             self.root.chmod(0o700)
         # Someone's home, or /tmp: closing it to others is not ours to do.

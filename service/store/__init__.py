@@ -11,25 +11,29 @@ from datetime import date
 from typing import Any
 
 import pymongo
-from pymongo.errors import PyMongoError
+from pymongo.errors import ConnectionFailure, PyMongoError
 
 from schemas import KINDS
 from schemas.caller import Caller
 from schemas.dates import Moment
-from schemas.errors import Problem
+from schemas.errors import Problem, Problems
 from schemas.kind import Kind
 from schemas.site import Site
 from service.store.changes import Changes
 from service.store.client import Client, Database, connect
+from service.store.failures import Failures, brief
 from service.store.foresight import foresee
 from service.store.indexes import create_indexes
 from service.store.lists import Page, find_page
+from service.store.records import NO_PROBLEMS
 from service.store.tokens import Tokens
 
 __all__ = ["Page", "Store", "open_store"]
 
 log = logging.getLogger("kalends.store")
 SWEEP = 5.0
+RETRY = 1.0
+"""Seconds until a database that was not usable at the start is tried again."""
 
 
 class Store(Changes):
@@ -39,6 +43,8 @@ class Store(Changes):
         super().__init__(client, database, site)
         self.tokens = Tokens(database, self.ids)
         self.started = False
+        self._starting = Failures(log, "preparing the database")
+        self._maintenance = Failures(log, "background maintenance")
         self._foreseen: date | None = None
 
     async def start(self) -> None:
@@ -49,10 +55,12 @@ class Store(Changes):
         await self.ids.catch_up()
         self.started = True
 
-    async def page(self, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
+    async def page(
+        self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
+    ) -> Page:
         if kind.copied:  # asked for by how much they are used
             await self.counts.catch_up()
-        return await find_page(self, kind, query, caller)
+        return await find_page(self, kind, query, caller, problems)
 
     async def is_alive(self) -> bool:
         try:
@@ -76,22 +84,38 @@ class Store(Changes):
             self._foreseen = today  # also if it fails: a list may be too long to be counted in time
             await foresee(self, stranger)
 
+    async def try_start(self) -> None:
+        """Starts if MongoDB can be used. That it cannot be reached is said by the process that announces."""
+        try:
+            await self.start()
+            self._starting.succeeded()
+        except ConnectionFailure as error:
+            log.debug("MongoDB cannot be reached yet: %s", brief(error))
+        except PyMongoError as error:
+            self._starting.failed(error)
+
     async def keep_sweeping(self, stranger: Caller) -> None:
         while True:
             try:
                 if not self.started:
-                    await self.start()
-                await self.sweep()
-                await self.foresee(stranger)
-            except (PyMongoError, Problem) as error:
-                log.warning("sweep will be tried again: %s", error)
+                    await self.try_start()
+                if self.started:
+                    await self._maintain(stranger)
             except Exception:  # a bug in one sweep must not end all later ones
-                log.exception("sweep will be tried again")
-            await asyncio.sleep(SWEEP)
+                log.exception("background maintenance failed; retrying")
+            await asyncio.sleep(SWEEP if self.started else RETRY)
+
+    async def _maintain(self, stranger: Caller) -> None:
+        try:
+            await self.sweep()
+            await self.foresee(stranger)
+            self._maintenance.succeeded()
+        except (PyMongoError, Problem) as error:
+            self._maintenance.failed(error)
 
     async def close(self) -> None:
         """Waits a moment for work under way; what is left is written down, and taken up at the next start."""
-        if under_way := self._tasks | self.counts.tasks:
+        if under_way := self._tasks | self.counts.tasks | self.tokens.tasks:
             await asyncio.wait(under_way, timeout=1)
         await self.generation.close()
         await self.news.close()
@@ -110,12 +134,7 @@ async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) 
     client = connect(uri)
     try:
         store = Store(client, client[name], site)
-        try:
-            await store.start()
-        except PyMongoError as error:
-            if not patient:
-                raise
-            log.warning("MongoDB cannot be used yet, and will be tried again: %s", error)
+        await (store.try_start() if patient else store.start())
         try:
             yield store
         finally:

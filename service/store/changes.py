@@ -11,9 +11,18 @@ from typing import Any, NamedTuple
 from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller, Role
-from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, TermExists, Trashed, Unavailable
+from schemas.errors import (
+    DuplicateTermSlug,
+    Forbidden,
+    InvalidFields,
+    PreconditionFailed,
+    Problems,
+    TermExists,
+    Trashed,
+    Unavailable,
+)
 from schemas.event import EVENT
-from schemas.event_view import is_locked
+from schemas.event_view import LINKED, is_locked, seen_copies
 from schemas.kind import Document, Kind
 from schemas.slugs import TRASHED, slug_of
 from service.store import tree
@@ -22,7 +31,7 @@ from service.store.debts import Debt
 from service.store.facts import telling
 from service.store.links import New
 from service.store.lookups import PRIVATE, Ref
-from service.store.records import TRIES, Records
+from service.store.records import NO_PROBLEMS, TRIES, Records
 from service.store.usage import changed_uses
 from service.store.wishes import name_key
 
@@ -49,7 +58,28 @@ class Changes(Records):
         caller: Caller,
         password: str | None = None,
         versions: frozenset[int] | None = None,
+        problems: Problems = NO_PROBLEMS,
         check: Callable[[Document], None] = lambda stored: None,
+    ) -> Document:
+        """Changes a record, unless some of the values were refused already: then all bad ones are told."""
+        try:
+            problems.refuse()
+            return await self._update(kind, ref, data, caller, password, versions, check)
+        except InvalidFields as refused:
+            stored = await self._wholes.one(kind.plural, ref)
+            # What others have stored is nothing that a message may tell of.
+            own = stored if stored and caller.may_write(stored) and not is_locked(stored) else None
+            raise InvalidFields(refused.params | await self._problems(kind, data, caller, own)) from None
+
+    async def _update(
+        self,
+        kind: Kind,
+        ref: Ref,
+        data: Document,
+        caller: Caller,
+        password: str | None,
+        versions: frozenset[int] | None,
+        check: Callable[[Document], None],
     ) -> Document:
         async with self._turns.setdefault((kind.plural, ref), asyncio.Lock()):
             for _ in range(TRIES):  # other processes may change it, too
@@ -78,10 +108,6 @@ class Changes(Records):
     async def _change(self, kind: Kind, stored: Document, data: Document, caller: Caller) -> Saved | None:
         """One attempt; None where the record has changed in the meantime."""
         settled = kind.settle(self._allowed(kind, data, caller, stored), stored, self.site)
-        if not caller.publishes and settled.get("status", "") in ("publish", "future"):
-            # The date alone has moved: what is public stays so, and nothing becomes public sooner.
-            stays = settled["status"] == stored["status"] == "publish"
-            settled["status"] = "publish" if stays else "pending"
         new: list[New] = []
         if kind is EVENT:
             await self._check_parent(settled, caller, stored)
@@ -96,7 +122,7 @@ class Changes(Records):
             settled["slug"] = slug
         else:
             settled.pop("slug", None)
-        if not settled:
+        if not (settled := changed(kind, stored, settled, caller)):
             return Saved(stored)
         if any(name in kind.searched for name in settled):
             settled |= await self.words.searchable(kind, stored | settled)
@@ -200,7 +226,7 @@ class Changes(Records):
         stored = await self.find(kind, ref)
         if kind.is_post:
             trash = {"status": "trash"}
-            return await self.update(kind, stored["_id"], trash, caller, password, versions, is_there)
+            return await self.update(kind, stored["_id"], trash, caller, password, versions, check=is_there)
         await self._may_change(stored, caller, password, versions)
         return await self._remove(kind, stored, versions)
 
@@ -214,6 +240,21 @@ class Changes(Records):
             await self._soon(self.copies.follow(await self.copies.announce(kind, child)))
         await self._soon(self.copies.follow(chore))
         return stored
+
+
+def changed(kind: Kind, stored: Document, settled: Document, caller: Caller) -> Document:
+    """What differs from what is stored. Links that are sent back as they are shown do not."""
+    return {
+        name: value
+        for name, value in settled.items()
+        if value != stored.get(name) and not (name in kind.links and are_shown(name, value, stored, caller))
+    }
+
+
+def are_shown(field: str, copies: list[Document], stored: Document, caller: Caller) -> bool:
+    """Whether an event shows just these links, for posts in this order."""
+    sent, shown = ([copy["_id"] for copy in many] for many in (copies, seen_copies(field, stored, caller)))
+    return sent == shown if LINKED[field].is_post else set(sent) == set(shown)
 
 
 def after(stored: Document, change: Document) -> Document:

@@ -10,7 +10,7 @@ from pymongo.errors import DuplicateKeyError
 
 from schemas import BY_PLURAL
 from schemas.caller import Caller
-from schemas.errors import Problem, TermExists
+from schemas.errors import InvalidFields, Problem, TermExists
 from schemas.event import EVENT
 from schemas.kind import Document, Kind
 from service.store.records import Records, wished_slug
@@ -69,6 +69,9 @@ class Drafts(Records):
                 record = await self._settle_row(row.data)
                 if record.get("claim") in claims:
                     raise TermExists
+            except InvalidFields as problem:
+                others = await self._problems(self.kind, row.data, self._caller)
+                refused[row.number] = InvalidFields(problem.params | others)
             except Problem as problem:
                 refused[row.number] = problem
             else:

@@ -8,11 +8,10 @@ from typing import Any
 
 from schemas.caller import Caller
 from schemas.dates import Moment, parse_moment
-from schemas.errors import InvalidFields
+from schemas.errors import InvalidFields, Problems, not_found
 from schemas.event import EVENT
 from schemas.event_view import LINKED
 from schemas.kind import Kind
-from schemas.language import Text
 from schemas.site import Site
 from service.store.asked import Asked, ordered
 from service.store.links import find_term
@@ -39,22 +38,28 @@ DATES: dict[str, tuple[str, str, time, str]] = {
 }
 
 
-async def event_list(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Asked:
-    conditions = [{"hide_from_listings": False}, visible(caller, query.get("status"))]
+async def event_list(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+) -> Asked:
+    conditions: list[dict[str, Any]] = [{"hide_from_listings": False}]
+    with problems.gather():
+        conditions.append(visible(caller, query.get("status")))
     if query.get("include"):
         conditions.append({"_id": {"$in": query["include"]}})
     else:
-        conditions += date_conditions(query, records.site)
+        conditions += date_conditions(query, records.site, problems)
     conditions += [{name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None]
-    conditions += await _links(records, query, caller)
-    conditions += await _parent(records, query)
+    conditions += await _links(records, query, caller, problems)
+    with problems.gather():
+        conditions += await _parent(records, query)
+    problems.refuse()
     conditions += _places(query, caller, records.site)
     if query.get("search"):
         conditions += [UNLOCKED, *await records.words.condition(query["search"])]
     return Asked(conditions, ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order")))
 
 
-def date_conditions(query: Mapping[str, Any], site: Site) -> list[dict[str, Any]]:
+def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[dict[str, Any]]:
     """Bounds on start and end. Without a relative filter the list covers the two years from now."""
     sent = {name: query[name] for name in DATES if query.get(name) is not None}
     if not sent.keys() - {"start_date", "end_date"}:
@@ -68,7 +73,8 @@ def date_conditions(query: Mapping[str, Any], site: Site) -> list[dict[str, Any]
         try:
             bound = moment.utc(site.zone) if strict else _edge_of_day(moment, edge, site)
         except ValueError as error:
-            raise InvalidFields({name: error.args[0]}) from None
+            problems[name] = error.args[0]
+            continue
         operator = by_instant if strict else by_day
         conditions.append({field: {operator: bound}})
         # No event ends before it starts: the other field is bounded too, which narrows the index.
@@ -80,7 +86,7 @@ def date_conditions(query: Mapping[str, Any], site: Site) -> list[dict[str, Any]
 
 
 def _edge_of_day(moment: Moment, edge: time, site: Site) -> datetime:
-    return site.zone.to_utc(datetime.combine(moment.in_zone(site.zone), edge))
+    return site.zone.to_utc(site.zone.edge_of_day(moment.day(site.zone), edge))
 
 
 def seen_copy(caller: Caller) -> dict[str, Any]:
@@ -97,20 +103,23 @@ def unlocked(caller: Caller) -> list[dict[str, Any]]:
     return [] if caller.unlocks else [UNLOCKED]
 
 
-async def _links(records: Records, query: Mapping[str, Any], caller: Caller) -> list[dict[str, Any]]:
+async def _links(
+    records: Records, query: Mapping[str, Any], caller: Caller, problems: Problems
+) -> list[dict[str, Any]]:
     conditions: list[dict[str, Any]] = unlocked(caller) if any(query.get(field) for field in LINKED) else []
     for field, kind in LINKED.items():
-        if not (wanted := query.get(field)):
-            continue
-        if kind.is_post:
-            rows = await require(records, kind, field, wanted)
-            # What the caller must not know of finds nothing. Asked of the records themselves and not of their
-            # copies, so that an index alone can count the events.
-            seen = [row["_id"] for row in rows if row["status"] != "trash" and caller.sees(row)]
-            conditions.append({f"{field}._id": {"$in": seen}})
-        else:
-            conditions.append({f"{field}._id": {"$in": await _terms(records, kind, field, wanted)}})
+        if wanted := query.get(field):
+            find = _posts if kind.is_post else _terms
+            with problems.gather():
+                conditions.append({f"{field}._id": {"$in": await find(records, kind, field, wanted, caller)}})
     return conditions
+
+
+async def _posts(records: Records, kind: Kind, name: str, wanted: list[int], caller: Caller) -> list[int]:
+    """Of these venues or organizers those that the caller may know of; the others find nothing. Asked of the
+    records themselves and not of their copies, so that an index alone can count the events."""
+    rows = await require(records, kind, name, wanted)
+    return [row["_id"] for row in rows if row["status"] != "trash" and caller.sees(row)]
 
 
 async def require(records: Records, kind: Kind, name: str, ids: list[int]) -> list[dict[str, Any]]:
@@ -118,21 +127,17 @@ async def require(records: Records, kind: Kind, name: str, ids: list[int]) -> li
     shown = {"status": 1, "author": 1}
     rows = await records.database[kind.plural].find({"_id": {"$in": ids}}, shown).to_list(None)
     if unknown := sorted(set(ids) - {row["_id"] for row in rows}):
-        raise InvalidFields(
-            {name: Text("There is no {kind} with the ID {id}.", kind=kind.name, id=unknown[0])}
-        )
+        raise InvalidFields({name: not_found(kind.name, unknown[0])})
     return rows
 
 
-async def _terms(records: Records, kind: Kind, name: str, wanted: list[str]) -> list[int]:
+async def _terms(records: Records, kind: Kind, name: str, wanted: list[str], caller: Caller) -> list[int]:
     """Ids of the terms named by id, slug or name, and of all below them."""
     ids = []
     terms = records.database[kind.plural]
     for text in wanted:
-        by_id = text.isascii() and text.isdigit() and len(text) < 19
-        term = await terms.find_one({"_id": int(text)}) if by_id else None
-        if not (term := term or await find_term(records.database, kind, text)):
-            raise InvalidFields({name: Text("There is no {kind} {name}.", kind=kind.name, name=repr(text))})
+        if not (term := await find_term(records.database, kind, text)):
+            raise InvalidFields({name: not_found(kind.name, text)})
         ids.append(term["_id"])
     below = await terms.find({"ancestors": {"$in": ids}}, {"_id": 1}).to_list(None)
     return [*ids, *(row["_id"] for row in below)]

@@ -36,6 +36,10 @@ class Ids:
                 self._sizes[space] = min(2 * self._sizes[space], LARGEST)
             return [free.popleft() for _ in range(number)]
 
+    async def single(self, space: str) -> int:
+        """An id without a block, for what a process makes only once: nothing is left over."""
+        return (await self._block(space, 1))[0]
+
     async def _block(self, space: str, size: int) -> range:
         counters = self._database["counters"]
         while True:

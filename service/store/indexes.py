@@ -65,6 +65,7 @@ EVENTS = [
     index("featured", "featured", "status", *ORDER),
     index("ticketed", "ticketed", "status", *ORDER),
     index("part_of", "post_parent", "status", *ORDER),
+    index("protected", "locked", partialFilterExpression={"locked": True}),
     index("located", "venue.geo_lat", "status", *ORDER),
     index("place", "venue.point:2dsphere", "status", "start_utc"),
     # With all that every list asks for, so that a category of many events is counted without reading them.

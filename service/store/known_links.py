@@ -12,7 +12,7 @@ from schemas.slugs import slug_of
 from service.store.client import Database
 from service.store.epoch import Epoch
 from service.store.links import Links, Maker, Wishes
-from service.store.wishes import Found, Wish
+from service.store.wishes import Found, Wish, id_in
 
 MOST = 2_000
 """Links to remember."""
@@ -67,7 +67,7 @@ class KnownLinks(Links):
 
 def is_sure(wish: Wish, record: Document) -> bool:
     """Whether a link will mean the same record for as long as none changes, whichever are made."""
-    # A text means the record that has it as its slug, before others that have it as their name.
-    return isinstance(wish, int) or (
-        isinstance(wish, str) and (wish == record["slug"] or wish != slug_of(wish, ""))
-    )
+    # A text means the record that has it as its id, then its slug, before others that have it as their name.
+    if (id := id_in(wish)) is not None:
+        return bool(id == record["_id"])
+    return isinstance(wish, str) and (wish == record["slug"] or wish != slug_of(wish, ""))

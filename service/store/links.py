@@ -12,10 +12,11 @@ from bson import ObjectId
 
 from schemas import BY_PLURAL
 from schemas.caller import Caller, Role
-from schemas.errors import InvalidFields
+from schemas.errors import InvalidFields, not_found
 from schemas.event_view import LINKED
 from schemas.kind import Document, Kind
 from schemas.language import Text
+from schemas.links import is_number
 from schemas.site import Site
 from service.store.batches import Batch
 from service.store.client import Database, collections
@@ -77,7 +78,9 @@ class Links:
             new += made
             wrong |= {field: problem} if problem else {}
         if sum(map(len, copies.values())) > FEW and len(bson.encode(copies)) > LARGEST:
-            wrong = dict.fromkeys(copies, Text("What is linked is too large to be kept with the event."))
+            wrong = dict.fromkeys(
+                copies, Text("The linked records are too large to be stored with the event.")
+            )
         if wrong:
             raise InvalidFields(wrong)
         return Linked(copies, new, found.epoch)
@@ -111,15 +114,16 @@ class Links:
         new: list[New] = []
         for link, wish in links:
             record = None if wish is None else found.meant(kind, wish)
-            if isinstance(link, int) and (record is None or not caller.sees(record)):
-                # One that the caller may not see is as unknown as one that is not there.
-                return [], [], Text("There is no {kind} with the ID {id}.", kind=kind.name, id=link)
             if record is None and isinstance(link, str):
                 record = next(
                     (made for _, made in new if name_key(link) in (made["key"], made["slug"])), None
                 )
+            is_id = isinstance(link, int) or is_number(link)
+            if is_id and (record is None or not caller.sees(record)):
+                # One that the caller may not see is as unknown as one that is not there.
+                return [], [], not_found(kind.name, link)
             if record is None and not kind.is_post and caller.role is Role.CONTRIBUTOR:
-                return [], [], Text("There is no {kind} {name}.", kind=kind.name, name=repr(link))
+                return [], [], not_found(kind.name, link)
             if record is None:
                 data = {"name": link} if isinstance(link, str) else link
                 record = await self._make(kind, data, caller, {one["slug"] for _, one in new})
@@ -134,7 +138,7 @@ def wishes_of(sent: Sent) -> Wishes:
 
 
 async def find_term(database: Database, kind: Kind, text: str) -> Document | None:
-    """A term by slug, else by name in any case."""
+    """A term by id, else by slug, else by name in any case."""
     found = Found()
     for row in await database[kind.plural].find(condition([text]), PRIVATE).to_list(None):
         found.add(kind, row)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.caller import Caller
-from schemas.errors import PageNotFound
+from schemas.errors import PageNotFound, Problems
 from schemas.event import EVENT
 from schemas.kind import Document, Kind
 from service.store.asked import Asked
 from service.store.depths import Depths
 from service.store.event_lists import event_list
 from service.store.post_lists import post_list
-from service.store.records import GLANCE, Records
+from service.store.records import GLANCE, NO_PROBLEMS, Records
 from service.store.tally import Tally
 from service.store.term_lists import term_list
 
-Asking = Callable[[Records, Kind, Mapping[str, Any], Caller], Awaitable[Asked]]
+Asking = Callable[[Records, Kind, Mapping[str, Any], Caller, Problems], Awaitable[Asked]]
 
 
 def asking(kind: Kind) -> Asking:
@@ -36,8 +36,11 @@ class Page:
     total: int
 
 
-async def find_page(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Page:
-    asked = await asking(kind)(records, kind, query, caller)
+async def find_page(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
+) -> Page:
+    """A page of a list, unless some of its parameters are refused: then all bad ones are told."""
+    asked = await asking(kind)(records, kind, query, caller, Problems(problems))
     collection = records.database[kind.plural]
     total, tally = await count(records, kind, asked)
     skip, limit = (query["page"] - 1) * query["per_page"], query["per_page"]

@@ -6,19 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.caller import Caller
-from schemas.errors import InvalidFields
+from schemas.errors import InvalidFields, Problems, not_found
 from schemas.kind import Kind
-from schemas.language import Text
 from service.store.asked import Asked, ordered
 from service.store.copies import FIELD
 from service.store.records import Records
 from service.store.visibility import UNLOCKED, visible
 
 
-async def post_list(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Asked:
-    conditions = [visible(caller, query.get("status"))]
+async def post_list(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+) -> Asked:
+    conditions: list[dict[str, Any]] = []
+    with problems.gather():
+        conditions.append(visible(caller, query.get("status")))
     if query.get("event") is not None:
-        conditions.append({"_id": {"$in": await linked_ids(records, kind, "event", query["event"], caller)}})
+        with problems.gather():
+            ids = await linked_ids(records, kind, "event", query["event"], caller)
+            conditions.append({"_id": {"$in": ids}})
+    problems.refuse()
     if query.get("has_events") is not None:
         used = await _used(records, kind, caller, {"$gt": 0}, "")
         conditions.append(used if query["has_events"] else {"$nor": [used]})
@@ -40,7 +46,7 @@ async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller
         {"$and": [{"_id": event}, visible(caller)]}, {FIELD[kind.name]: 1, "password": 1}
     )
     if found is None:
-        raise InvalidFields({name: Text("There is no event with this ID.")})
+        raise InvalidFields({name: not_found("event")})
     locked = found.get("password") and not caller.unlocks
     return [] if locked else [copy["_id"] for copy in found.get(FIELD[kind.name], ())]
 
@@ -48,7 +54,10 @@ async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller
 async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: str) -> dict[str, Any]:
     """Linked from an event that the caller sees and whose count or end is within the bound."""
     if caller.sees_all:
-        return {f"events.live{end}": bound}
+        used = {f"events.live{end}": bound}
+        if not caller.unlocks and (secret := await _secret(records, kind, {"end_utc": bound} if end else {})):
+            used |= {"_id": {"$nin": secret}}
+        return used
     public = {f"events.publish{end}": bound}
     if caller.own is None:
         return public
@@ -56,3 +65,19 @@ async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: s
     query = own | ({"end_utc": bound} if end else {})
     ids = await records.database["events"].distinct(f"{FIELD[kind.name]}._id", query)
     return {"$or": [public, {"_id": {"$in": ids}}]}
+
+
+async def _secret(records: Records, kind: Kind, when: dict[str, Any]) -> list[int]:
+    """Records that only protected events link to: the counters include them, but their links are secret."""
+    field = f"{FIELD[kind.name]}._id"
+    live = {"status": {"$ne": "trash"}} | when
+    ids = await records.database["events"].distinct(field, {"locked": True} | live)
+    if not ids:
+        return []
+    known = [{"$match": live | UNLOCKED}, {"$limit": 1}, {"$project": {"_id": 1}}]
+    joined = {"from": "events", "localField": "_id", "foreignField": field, "pipeline": known, "as": "known"}
+    found: list[dict[str, Any]] = [{"$match": {"_id": {"$in": ids}}}, {"$lookup": joined}]
+    rows = records.database[kind.plural].aggregate(
+        [*found, {"$match": {"known": []}}, {"$project": {"_id": 1}}]
+    )
+    return [row["_id"] for row in await rows.to_list(None)]

@@ -18,6 +18,7 @@ from schemas.errors import (
     InvalidFields,
     NotAccessible,
     NotFound,
+    Problems,
     TermExists,
     Trashed,
     Unavailable,
@@ -50,6 +51,7 @@ from service.store.words import Words
 
 log = logging.getLogger("kalends.store")
 TRIES = 100
+NO_PROBLEMS = Problems()
 GLANCE = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
 
 
@@ -121,7 +123,17 @@ class Records:
         await self.passwords.check(record, caller, password)
         return record
 
-    async def create(self, kind: Kind, data: Document, caller: Caller) -> Document:
+    async def create(
+        self, kind: Kind, data: Document, caller: Caller, problems: Problems = NO_PROBLEMS
+    ) -> Document:
+        """Creates a record, unless some of its values were refused already: then all bad ones are told."""
+        try:
+            problems.refuse()
+            return await self._create(kind, data, caller)
+        except InvalidFields as refused:
+            raise InvalidFields(refused.params | await self._problems(kind, data, caller)) from None
+
+    async def _create(self, kind: Kind, data: Document, caller: Caller) -> Document:
         if kind is EVENT:
             data = data | {"password": await self.passwords.hash(data.get("password"))}
         wished = wished_slug(kind, data)
@@ -226,6 +238,23 @@ class Records:
             del allowed["status"]
         return allowed
 
+    async def _problems(
+        self, kind: Kind, data: Document, caller: Caller, stored: Document | None = None
+    ) -> Problems:
+        """Every value that a write is refused for, looked for when one of them was found."""
+        found = Problems()
+        with found.gather():
+            kind.settle(data, stored, self.site)
+        if kind is EVENT:
+            with found.gather():
+                await self._check_parent(data, caller, stored)
+            with found.gather():
+                await self._links.resolve({name: data[name] for name in kind.links if name in data}, caller)
+        elif not kind.is_post:
+            with found.gather():
+                await tree.check_parent(self.database, kind, data, stored)
+        return found
+
     async def _check_parent(
         self, record: Mapping[str, Any], caller: Caller, stored: Mapping[str, Any] | None = None
     ) -> None:
@@ -235,7 +264,7 @@ class Records:
             return
         found = await self.database["events"].find_one({"_id": parent}, {"author": 1, "status": 1})
         if found is None or not caller.sees(found) or (stored and parent == stored["_id"]):
-            raise InvalidFields({"post_parent": Text("There is no such other event.")})
+            raise InvalidFields({"post_parent": Text("Must be the ID of another event.")})
 
 
 def wished_slug(kind: Kind, data: Mapping[str, Any]) -> str:

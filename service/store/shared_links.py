@@ -10,8 +10,9 @@ from schemas.caller import Caller
 from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.store.client import Database
+from service.store.known_links import is_sure
 from service.store.links import Links, Maker, New, Wishes, wishes_of
-from service.store.wishes import Found
+from service.store.wishes import Found, Wish
 
 MOST = 20_000
 """Records to remember; more are looked up again."""
@@ -23,21 +24,27 @@ class SharedLinks(Links):
     def __init__(self, database: Database, site: Site, make: Maker) -> None:
         super().__init__(database, site, self._make_apart)
         self._prepare = make
-        self._known = Found()
+        self.forget()
 
     async def begin(self, bodies: Sequence[Mapping[str, Any]]) -> None:
         """Another batch: all that its events link to is looked up."""
         self.new: list[New] = []
         self._slugs: defaultdict[str, set[str]] = defaultdict(set)
-        if len(self._known) > MOST:
+        if max(len(self._known), len(self._looked)) > MOST:
             self.forget()
         wishes = [wish for data in bodies for wish in wishes_of(self._sent(data)).of]
-        unknown = Wishes([(kind, wish) for kind, wish in wishes if not self._known.meant(kind, wish)])
+        unknown = Wishes([(kind, wish) for kind, wish in wishes if not self._is_known(kind, wish)])
         self._known.add_all(await super()._find(unknown))
+        self._looked.update((kind.name, repr(wish)) for kind, wish in unknown.of)
+
+    def _is_known(self, kind: Kind, wish: Wish) -> bool:
+        # A record that was found by another link may not be the one that fits best.
+        record = self._known.meant(kind, wish) if (kind.name, repr(wish)) in self._looked else None
+        return record is not None and (isinstance(wish, dict) or is_sure(wish, record))
 
     def forget(self) -> None:
         """Somebody has changed a record: all are looked up again."""
-        self._known = Found()
+        self._known, self._looked = Found(), set[tuple[str, str]]()
 
     def keep(self, new: Iterable[New]) -> None:
         """What an event of this batch is stored with, and others may link to."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas import CATEGORY
 from schemas.caller import Caller
+from schemas.errors import Problems
 from schemas.kind import Kind
 from service.store.asked import Asked, ordered
 from service.store.event_lists import require
@@ -16,19 +17,25 @@ from service.store.records import Records
 ORDERS = {"name": "sort", "id": "_id", "count": "events.publish", "include": "_id"}
 
 
-async def term_list(records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller) -> Asked:
+async def term_list(
+    records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+) -> Asked:
     conditions: list[dict[str, Any]] = []
     for name, operator in (("include", "$in"), ("exclude", "$nin")):
         if query.get(name):
-            await require(records, kind, name, query[name])
+            with problems.gather():
+                await require(records, kind, name, query[name])
             conditions.append({"_id": {operator: query[name]}})
-    conditions += await _of_event(records, kind, query, caller)
+    with problems.gather():
+        conditions += await _of_event(records, kind, query, caller)
     if query.get("slug"):
         conditions.append({"slug": query["slug"]})
     if (parent := query.get("parent")) is not None:
         if parent:
-            await require(records, kind, "parent", [parent])
+            with problems.gather():
+                await require(records, kind, "parent", [parent])
         conditions.append({"parent": parent})
+    problems.refuse()
     if query.get("search"):
         conditions += await records.words.condition(query["search"])
     field = ORDERS.get(query.get("orderby") or "name", query.get("orderby") or "name")

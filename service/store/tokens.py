@@ -1,20 +1,43 @@
-"""Access tokens: shown once, kept only as a digest."""
+"""Access tokens: shown once, stored only as a digest."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import logging
 import secrets
 import time
-from typing import Any
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from pymongo.errors import PyMongoError
 
 from schemas.caller import Caller, Role
 from service.store.client import Database
+from service.store.failures import brief
 from service.store.ids import Ids
 
 FRESH = 3.0
-"""Seconds that a process trusts what it knows of a token; a revoked one ends within them."""
+"""Seconds that a process trusts what it knows of a token; a revoked or expired one ends within them."""
 CACHED = 1000
+USE_RECORDED_EVERY = timedelta(minutes=10)
+"""Every write to the database makes cached answers stale, so the time of last use is written rarely."""
+
+log = logging.getLogger("kalends.tokens")
+
+
+class Issued(NamedTuple):
+    """A new token; the only time that it is known in full."""
+
+    id: int
+    token: str
+
+
+def utc_now() -> datetime:
+    """The present second, as MongoDB stores it."""
+    return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
 
 def digest(token: str) -> str:
@@ -29,12 +52,18 @@ class Tokens:
         self._tokens = database["tokens"]
         self._ids = ids
         self._known: dict[str, tuple[float, Caller | None]] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
 
     async def create(self, name: str, role: Role) -> str:
-        token = f"kal_{secrets.token_urlsafe(32)}"
-        id = await self._ids.next("token")
-        await self._tokens.insert_one({"_id": id, "name": name, "role": role.value, "digest": digest(token)})
-        return token
+        """A token that never expires."""
+        return (await self.issue(name, role)).token
+
+    async def issue(self, name: str, role: Role, expires: datetime | None = None) -> Issued:
+        made = Issued(await self._ids.single("token"), f"kal_{secrets.token_urlsafe(32)}")
+        times = {"created_utc": utc_now(), "expires_utc": expires, "last_used_utc": None}
+        known = {"_id": made.id, "name": name, "role": role.value, "digest": digest(made.token)}
+        await self._tokens.insert_one(known | times)
+        return made
 
     async def list(self) -> list[dict[str, Any]]:
         return await self._tokens.find({}, {"digest": 0}).sort([("_id", 1)]).to_list(None)
@@ -43,17 +72,40 @@ class Tokens:
         return bool((await self._tokens.delete_one({"_id": id})).deleted_count)
 
     async def caller(self, token: str) -> Caller | None:
-        """Whose token this is; None for an unknown or revoked one."""
+        """Whose token this is; None for an unknown, revoked or expired one."""
         key = digest(token)
         until, known = self._known.get(key, (0.0, None))
         if time.monotonic() < until:
             return known
         found = await self._tokens.find_one({"digest": key})
         caller = None
-        if found and hmac.compare_digest(found["digest"], key):
+        if found and hmac.compare_digest(found["digest"], key) and not _is_expired(found):
             role = Role(found["role"])
             caller = Caller(found["_id"], role, unlocks=role in (Role.EDITOR, Role.ADMIN))
+            self._note_use(found)
         if len(self._known) >= CACHED:
             self._known.clear()
         self._known[key] = (time.monotonic() + FRESH, caller)
         return caller
+
+    def _note_use(self, found: Mapping[str, Any]) -> None:
+        """In the background: no request waits for it, or fails with it."""
+        now, last = utc_now(), found.get("last_used_utc")
+        if last is None or now - last >= USE_RECORDED_EVERY:
+            task = asyncio.create_task(self._write_use(found["_id"], last, now))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def _write_use(self, id: int, last: datetime | None, now: datetime) -> None:
+        try:
+            # Another process may have written it in the meantime.
+            await self._tokens.update_one(
+                {"_id": id, "last_used_utc": last}, {"$set": {"last_used_utc": now}}
+            )
+        except PyMongoError as error:
+            log.debug("the use of token %d was not recorded: %s", id, brief(error))
+
+
+def _is_expired(found: Mapping[str, Any]) -> bool:
+    expires = found.get("expires_utc")
+    return expires is not None and bool(expires <= utc_now())

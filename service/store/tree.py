@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists
+from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists, not_found
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from service.store.client import Client, Database
 from service.store.wishes import name_key
 
 LOCK = {"_id": "category-tree"}
+CIRCLE = Text("A category cannot be its own ancestor.")
 
 
 async def settle_new(database: Database, kind: Kind, record: Mapping[str, Any]) -> Document:
     """What a new term has beside its input. A name without a slug of its own must be new under its parent."""
     parent = record.get("parent") or 0
     key = name_key(record["name"])
-    settled: Document = {"key": key, "parent": parent, "ancestors": await _ancestors(database, kind, parent)}
+    settled: Document = {
+        "key": key,
+        "parent": parent,
+        "ancestors": await ancestors_of(database, kind, parent),
+    }
     if not record.get("slug"):
         twin = await database[kind.plural].find_one({"key": key, "parent": parent}, {"_id": 1})
         if twin:
@@ -27,13 +32,22 @@ async def settle_new(database: Database, kind: Kind, record: Mapping[str, Any]) 
     return settled
 
 
-async def _ancestors(database: Database, kind: Kind, parent: int, session: Any = None) -> list[int]:
+async def ancestors_of(database: Database, kind: Kind, parent: int, session: Any = None) -> list[int]:
     if not parent:
         return []
     found = await database[kind.plural].find_one({"_id": parent}, {"ancestors": 1}, session=session)
     if found is None:
-        raise InvalidFields({"parent": Text("There is no category with this ID.")})
+        raise InvalidFields({"parent": not_found(kind.name)})
     return [*found["ancestors"], parent]
+
+
+async def check_parent(
+    database: Database, kind: Kind, data: Mapping[str, Any], stored: Mapping[str, Any] | None
+) -> None:
+    """Refuses a parent that is not there, or that is below the category itself."""
+    above = await ancestors_of(database, kind, data.get("parent") or 0)
+    if stored and stored["_id"] in above:
+        raise InvalidFields({"parent": CIRCLE})
 
 
 async def move(database: Database, kind: Kind, stored: Document, parent: int, session: Any) -> list[int]:
@@ -41,9 +55,9 @@ async def move(database: Database, kind: Kind, stored: Document, parent: int, se
     moves are rare, and two that each look harmless can make a circle together."""
     categories, own = database[kind.plural], stored["_id"]
     await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
-    above = await _ancestors(database, kind, parent, session)
+    above = await ancestors_of(database, kind, parent, session)
     if own in above:
-        raise InvalidFields({"parent": Text("A category cannot be its own ancestor.")})
+        raise InvalidFields({"parent": CIRCLE})
     async for below in categories.find({"ancestors": own}, {"ancestors": 1}, session=session):
         kept = below["ancestors"][below["ancestors"].index(own) :]
         change = {"$set": {"ancestors": above + kept}}
@@ -54,7 +68,7 @@ async def move(database: Database, kind: Kind, stored: Document, parent: int, se
 async def hang(database: Database, kind: Kind, record: Document, session: Any) -> None:
     """Finds the place of a new category, which stays where it is until the transaction ends."""
     await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
-    record["ancestors"] = await _ancestors(database, kind, record["parent"], session)
+    record["ancestors"] = await ancestors_of(database, kind, record["parent"], session)
 
 
 async def insert(client: Client, database: Database, kind: Kind, record: Document) -> None:

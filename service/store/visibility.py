@@ -22,5 +22,5 @@ def visible(caller: Caller, statuses: list[str] | None = None) -> dict[str, Any]
         public = not statuses or "publish" in statuses
         return {"$or": [{"status": "publish"}, own]} if public else own
     if statuses and set(statuses) != {"publish"}:
-        raise InvalidFields({"status": Text("You can only ask for publish.")})
+        raise InvalidFields({"status": Text("Without a token only status=publish may be requested.")})
     return {"status": "publish"}

@@ -10,11 +10,13 @@ from typing import Any
 from bson import ObjectId
 
 from schemas import BY_NAME
+from schemas.fields import LARGEST
 from schemas.kind import Document, Kind
+from schemas.links import is_number
 from schemas.site import Site
 
 Wish = int | str | Document
-"""The id of a record, the slug or name of a term, or what a venue or organizer has."""
+"""The id of a record, the id, slug or name of a term, or what a venue or organizer has."""
 
 
 def wish_of(kind: Kind, link: Any, site: Site) -> Wish | None:
@@ -36,10 +38,17 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
+def id_in(wish: Wish) -> int | None:
+    """The id that a wish names if there is such a record: a string of digits may also be a slug or a name."""
+    if isinstance(wish, int):
+        return wish
+    return min(int(wish), LARGEST) if isinstance(wish, str) and is_number(wish) else None
+
+
 def condition(wishes: Iterable[Wish]) -> Document:
     """Finds all records of a kind that are wished for, and perhaps others of the same name."""
     distinct = {repr(wish): wish for wish in wishes}.values()
-    ids = [wish for wish in distinct if isinstance(wish, int)]
+    ids = [id for wish in distinct if (id := id_in(wish)) is not None]
     texts = [wish for wish in distinct if isinstance(wish, str)]
     either: list[Document] = [wish for wish in distinct if isinstance(wish, dict)]
     if ids:
@@ -71,9 +80,11 @@ class Found:
             self.add(BY_NAME[name], record)
 
     def meant(self, kind: Kind, wish: Wish) -> Document | None:
-        """The record that is wished for: a term by slug, else by name; of several the oldest."""
-        if isinstance(wish, int):
-            return self._by_id.get((kind.name, wish))
+        """The record that is wished for: by id, else a term by slug, else by name; of several the oldest."""
+        id = id_in(wish)
+        by_id = None if id is None else self._by_id.get((kind.name, id))
+        if by_id or isinstance(wish, int):
+            return by_id
         names = {wish, name_key(wish)} if isinstance(wish, str) else {wish[kind.title]}
         likely = (record for name in names for record in self._by_name.get((kind.name, name), ()))
         fitting = [record for record in likely if _fits(record, wish)]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from schemas.folding import LONGEST, TOKEN, fold, pieces, tokens, without_markup
+from schemas.folding import LONGEST, TOKEN, fold, pieces, sort_key, tokens, without_markup
 from schemas.kind import Kind, texts
 from service.store.batches import Batch
 from service.store.client import Database
@@ -62,7 +62,7 @@ class Words:
             {
                 "text": text,
                 "tok": sorted(map(numbers.__getitem__, words)),
-                "sort": fold(record[kind.title])[:100],
+                "sort": sort_key(record[kind.title]),
             }
             for record, (text, words) in zip(records, folded, strict=True)
         ]

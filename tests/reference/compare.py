@@ -39,7 +39,14 @@ def by_rule(row: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, An
         return {"status": 404}
     if status and status >= 500:
         return {"status": 409 if code == "duplicate_term_slug" else 400}
-    return {key: value for key, value in recorded.items() if (key, value) != ("code", "rest_invalid_param")}
+    kept = {key: value for key, value in recorded.items() if (key, value) != ("code", "rest_invalid_param")}
+    return kept | ({"record": _with_maps(row, recorded["record"])} if recorded.get("record") else {})
+
+
+def _with_maps(row: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """Maps are shown unless they are turned off; in the reference they are not unless they are turned on."""
+    sent = row["body"] if isinstance(row.get("body"), dict) else {}
+    return {name: value for name, value in record.items() if not name.startswith("show_map") or name in sent}
 
 
 def differences(

@@ -1,0 +1,81 @@
+"""Request bodies: read within limits of time and size, and decompressed."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+
+from aiohttp import web
+
+from schemas.errors import Disconnected, InvalidJson, TooLarge, TooSlow, UnsupportedType
+from schemas.language import Text
+
+READING_SECONDS = 10
+LONG = 8_000
+"""Compressed bytes from which decompressing is left to a thread."""
+CODINGS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+
+
+async def read_body(request: web.Request) -> bytes:
+    """The body as the client meant it: whole, and without its Content-Encoding."""
+    coding = coding_of(request) if request.body_exists else ""
+    body = await received(request)
+    if not body or not coding:
+        return body
+    if len(body) > LONG:
+        return await asyncio.to_thread(decompressed, body, coding, request.client_max_size)
+    return decompressed(body, coding, request.client_max_size)
+
+
+def coding_of(request: web.Request) -> str:
+    """How the body is compressed; empty if it is not."""
+    sent = ",".join(request.headers.getall("Content-Encoding", ())).lower()
+    codings = [coding for part in sent.split(",") if (coding := part.strip()) not in ("", "identity")]
+    if not codings:
+        return ""
+    if len(codings) > 1 or codings[0] not in CODINGS:
+        raise UnsupportedType(Text("The Content-Encoding of a body must be gzip or deflate."))
+    return codings[0]
+
+
+async def received(request: web.Request) -> bytes:
+    """The bytes of the body as they were sent."""
+    try:
+        # No clock is set for what has arrived.
+        async with asyncio.timeout(None if request.content.is_eof() else READING_SECONDS):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise too_large(request.client_max_size) from None
+    except TimeoutError:
+        raise TooSlow from None
+    except OSError:  # what a lost connection raises, beside the timeouts above
+        raise Disconnected from None
+    except web.RequestPayloadError:
+        raise InvalidJson(Text("The body is incomplete: its chunks are not valid.")) from None
+
+
+def decompressed(body: bytes, coding: str, limit: int) -> bytes:
+    """Never takes more memory than the limit, whatever the body would become."""
+    stream = zlib.decompressobj(_window(body, coding))
+    try:
+        whole = stream.decompress(body, limit + 1)
+    except zlib.error:
+        raise InvalidJson(Text("The body is not valid {coding}.", coding=coding)) from None
+    if len(whole) > limit:
+        raise too_large(limit)
+    if not stream.eof:
+        raise InvalidJson(Text("The body is incomplete: its {coding} data ends too early.", coding=coding))
+    if stream.unused_data:
+        raise InvalidJson(Text("The body has extra bytes after the end of its {coding} data.", coding=coding))
+    return whole
+
+
+def too_large(limit: int) -> TooLarge:
+    return TooLarge(Text("The body is too large: at most {limit} bytes are accepted.", limit=limit))
+
+
+def _window(body: bytes, coding: str) -> int:
+    """zlib's number for a format. Many clients send deflate without the zlib header that belongs to it."""
+    if coding == "deflate" and body[0] & 0x0F != 8:
+        return -zlib.MAX_WBITS
+    return CODINGS[coding]

@@ -1,0 +1,46 @@
+"""The image of a record: what was given for it, in the form that clients know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import fields
+
+from schemas.kind import Document, Shape
+
+SIZES = ("thumbnail", "medium", "medium_large", "large", "full")
+
+
+class SizeShape(Shape):
+    """One size of an image."""
+
+    width = fields.Integer(allow_none=True)
+    height = fields.Integer(allow_none=True)
+    mime_type = fields.String(data_key="mime-type", allow_none=True)
+    filesize = fields.Integer(allow_none=True)
+    url = fields.String(allow_none=True)
+
+
+SizesShape = Shape.from_dict({name: fields.Nested(SizeShape) for name in SIZES}, name="SizesShape")
+
+
+class ImageShape(Shape):
+    """An image: either its ID or its address is known, and the address is that of every size."""
+
+    url = fields.String(allow_none=True)
+    id = fields.Integer(allow_none=True)
+    extension = fields.String(allow_none=True)
+    width = fields.Integer(allow_none=True)
+    height = fields.Integer(allow_none=True)
+    filesize = fields.Integer(allow_none=True)
+    sizes = fields.Nested(SizesShape)
+
+
+def represent_image(image: Mapping[str, Any] | None) -> Document | bool:
+    """False where there is none, as clients test for it."""
+    if not image:
+        return False
+    unknown = dict.fromkeys(("extension", "width", "height", "filesize"))
+    size = {**dict.fromkeys(("width", "height", "mime-type", "filesize")), "url": image["url"]}
+    return {"url": image["url"], "id": image["id"], **unknown, "sizes": dict.fromkeys(SIZES, size)}

@@ -1,0 +1,108 @@
+"""Text that is safe to show as HTML, cleaned when it is written."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+
+import nh3
+
+from schemas.language import Text
+
+OPENS_TAG = r"<(?=[a-zA-Z/!?])"
+"""What begins a tag, a comment or a declaration for an HTML parser; `<3` does not."""
+TAG = re.compile(OPENS_TAG + r"[^>]*>")
+UNCLOSED = re.compile(OPENS_TAG)
+NAMED_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+TAG_END = re.compile(r"\s*/?>")
+MAX_DEPTH = 100
+UNNESTED = {"area", "br", "col", "dd", "dt", "hr", "img", "input", "li", "p", "source", "track", "wbr"}
+"""Tags that are never closed, or that the next one of their kind closes."""
+
+MEDIA = {"src", "controls", "loop", "muted", "preload"}
+ATTRIBUTES: dict[str, set[str]] = nh3.ALLOWED_ATTRIBUTES | {
+    "*": {"class", "dir", "lang", "role", "style", "title"},
+    "a": {"href", "hreflang", "rel", "target", "download"},
+    "audio": MEDIA,
+    "details": {"open"},
+    "font": {"color", "face", "size"},
+    "ol": {"start", "type", "reversed"},
+    "source": {"src", "media", "type"},
+    "time": {"datetime"},
+    "track": {"src", "kind", "label", "srclang", "default"},
+    "video": MEDIA | {"poster", "width", "height", "playsinline"},
+}
+TAGS: set[str] = (nh3.ALLOWED_TAGS | ATTRIBUTES.keys() | {"address", "big", "main", "section"}) - {
+    "*",
+    "map",
+    "area",
+}
+"""What WordPress lets authors use, without ids and forms, which can interfere with the page around them."""
+SPACE = {
+    f"{box}{side}" for box in ("margin", "padding") for side in ("", "-top", "-right", "-bottom", "-left")
+}
+STYLES = SPACE | {
+    "background-color",
+    "border",
+    "color",
+    "float",
+    "font-size",
+    "font-style",
+    "font-weight",
+    "height",
+    "list-style-type",
+    "max-width",
+    "text-align",
+    "text-decoration",
+    "vertical-align",
+    "width",
+}
+CLEANER = nh3.Cleaner(
+    tags=TAGS,
+    attributes=ATTRIBUTES,
+    filter_style_properties=STYLES,
+    url_schemes={"http", "https", "mailto", "tel"},
+    link_rel=None,
+)
+
+
+def plain_text(text: str) -> str:
+    """The text without tags; what stands between them stays. Removing one tag can put another together."""
+    while (stripped := TAG.sub("", text)) != text:
+        text = stripped
+    # A blank after the `<` of a tag that is never closed keeps an HTML parser from reading it as one.
+    return UNCLOSED.sub("< ", text)
+
+
+def safe_html(text: str) -> str:
+    """The text as written if it has only those tags, attributes, styles and URL schemes that are on the list;
+    otherwise what is left of it."""
+    if not UNCLOSED.search(text):
+        return text
+    if _depth(text) > MAX_DEPTH:
+        raise ValueError(Text("The tags must not be nested more than {limit} levels deep.", limit=MAX_DEPTH))
+    closed = text.rfind(">") + 1
+    # A tag that is never closed is text: the parser would drop everything after it.
+    cleaned = CLEANER.clean(text[:closed] + UNCLOSED.sub("&lt;", text[closed:]))
+    # The cleaner escapes every `&`, `<` and `>` in text. What differs only in that comes back as written, if
+    # each `<` in it that could open a tag is one of the tags that were let through.
+    is_same = _read(cleaned) == _read(text) and cleaned.count("<") == len(UNCLOSED.findall(text))
+    return text if is_same else cleaned
+
+
+def _read(markup: str) -> str:
+    return TAG_END.sub(">", html.unescape(markup).replace("\r\n", "\n"))
+
+
+def _depth(text: str) -> int:
+    """How deep tags are nested, or more: parsing takes the number of tags times their depth."""
+    open_tags, depth, deepest = Counter[str](), 0, 0
+    for closing, name in NAMED_TAG.findall(text.lower()):
+        if name in UNNESTED or (closing and not open_tags[name]):
+            continue
+        change = -1 if closing else 1
+        open_tags[name] += change
+        depth += change
+        deepest = max(deepest, depth)
+    return deepest

@@ -1,0 +1,65 @@
+"""Which keys of a record an answer shows: `fields=id,title,venue.city`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from marshmallow import Schema, fields
+from marshmallow.fields import Field
+
+from schemas.errors import InvalidFields
+from schemas.language import Text
+
+Tree = dict[str, "Tree"]
+"""Key -> the keys below it; none stand for all of them."""
+
+
+class Selection:
+    """The keys to show. Every name is one that the shape of the record has."""
+
+    def __init__(self, shape: type[Schema], names: Iterable[str]) -> None:
+        self.names = tuple(names)
+        if unknown := [name for name in self.names if not is_known(shape(), name.split("."))]:
+            raise InvalidFields({"fields": Text("Unknown field: {name}.", name=", ".join(unknown))})
+
+    @cached_property
+    def tree(self) -> Tree:
+        tree: Tree = {}
+        for name in sorted(self.names, key=len, reverse=True):  # `venue` after `venue.city`: it is more
+            *path, last = name.split(".")
+            below = tree
+            for key in path:
+                below = below.setdefault(key, {})
+            below[last] = {}
+        return tree
+
+    def of(self, record: Any) -> Any:
+        return pick(record, self.tree)
+
+
+def pick(value: Any, tree: Tree) -> Any:
+    """The value with the keys of the tree only; those of every item where it is a list."""
+    if isinstance(value, list):
+        return [pick(item, tree) for item in value]
+    if not isinstance(value, dict) or not tree:
+        return value
+    return {key: pick(one, tree[key]) for key, one in value.items() if key in tree}
+
+
+def is_known(shape: Schema, path: list[str]) -> bool:
+    """Whether the path leads to a field. What is below one without a shape (`json_ld`) is not known."""
+    by_key = {field.data_key or name: field for name, field in shape.fields.items()}
+    if (field := by_key.get(path[0])) is None:
+        return False
+    if len(path) == 1 or isinstance(field, fields.Dict):
+        return True
+    return any(is_known(below, path[1:]) for below in shapes_below(field))
+
+
+def shapes_below(field: Field[Any]) -> Iterator[Schema]:
+    if isinstance(field, fields.Nested):
+        yield field.schema
+    for inner in (field.inner,) if isinstance(field, fields.List) else field.metadata.get("one_of", ()):
+        yield from shapes_below(inner)

@@ -1,0 +1,133 @@
+"""Field types of texts: what each accepts, and how it is cleaned before it is stored."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from marshmallow import ValidationError, fields
+
+from schemas.language import Text
+from schemas.sanitizing import plain_text, safe_html
+
+URL = re.compile(r"https?://[^\s/?#\\@]+[^\s\\]*", re.IGNORECASE)
+EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+
+
+QUOTING = re.compile("[<>\"'`]")
+"""What could end an attribute or open a tag where an address is shown in HTML."""
+UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+def clean(value: Any) -> str:
+    """A string that a database, a log and a page can hold."""
+    if not isinstance(value, str):
+        raise ValidationError(Text("Must be text."))
+    if UNFIT.search(value):
+        raise ValidationError(Text("Must not contain NUL characters or unpaired surrogates."))
+    return value
+
+
+def limited(value: str, limit: int) -> str:
+    if len(value) > limit:
+        raise ValidationError(Text("Must have at most {limit} characters.", limit=limit))
+    return value
+
+
+def with_metadata(options: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The options of a field with more metadata for the API description. Where one type would not tell the
+    truth, `one_of` lists fields, each of which takes some of the values."""
+    return options | {"metadata": {**options.get("metadata", {}), **more}}
+
+
+class Words(fields.String):
+    """Free text, taken exactly as written; an empty one clears the field."""
+
+    def __init__(self, limit: int = 100_000, **options: Any) -> None:
+        options.setdefault("allow_none", True)
+        super().__init__(**options)
+        self.limit = limit
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
+        return limited(clean(value), self.limit) or None
+
+
+class PlainText(Words):
+    """A short text such as a city, stored without HTML tags."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
+        return plain_text(super()._deserialize(value, attr, data, **options) or "") or None
+
+
+class Html(Words):
+    """A text that may have markup, such as a description, stored without what is not safe to show."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
+        try:
+            return safe_html(super()._deserialize(value, attr, data, **options) or "") or None
+        except ValueError as error:
+            raise ValidationError(said(error)) from None
+
+
+class Numeral(PlainText):
+    """A short text that may be sent as a number, such as a ZIP code."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
+        number = isinstance(value, int) and not isinstance(value, bool)
+        return super()._deserialize(str(value) if number else value, attr, data, **options)
+
+
+class Name(fields.String):
+    """What a record is called: one visible text, without HTML tags and the blanks around it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**with_metadata(options, minLength=1, maxLength=500))
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
+        name = plain_text(limited(clean(value).strip(), 500)).strip()
+        if not name:
+            raise ValidationError(Text("Must not be blank."))
+        return name
+
+
+class SlugText(fields.String):
+    """A wished slug; what it becomes is the store's to say."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
+        return limited(clean(value), 500).strip() or None
+
+
+class WebAddress(fields.String):
+    """An http or https address."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
+        return web_address(value) if value != "" else None
+
+
+def web_address(value: Any) -> str:
+    address = limited(clean(value), 2048)
+    if not URL.fullmatch(address) or not _has_host(address):
+        raise ValidationError(Text("Must be a URL that starts with http:// or https://."))
+    return QUOTING.sub(lambda mark: f"%{ord(mark[0]):02X}", address)
+
+
+def _has_host(address: str) -> bool:
+    try:
+        return bool(urlsplit(address).hostname)
+    except ValueError:
+        return False
+
+
+class MailAddress(fields.String):
+    """An e-mail address."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
+        address = limited(clean(value), 254)
+        if address and not EMAIL.fullmatch(address):
+            raise ValidationError(Text("Must be an e-mail address."))
+        return address or None
+
+
+def said(error: ValueError) -> str:
+    return error.args[0] if error.args and isinstance(error.args[0], str) else str(error)

@@ -1,0 +1,116 @@
+"""What is said at the start: that MongoDB is not reachable yet, that it is old, that the service is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+from pymongo.errors import ConnectionFailure, PyMongoError
+
+from config import Settings
+from config.settings import is_loopback
+from service.database import Location
+from service.store.failures import brief
+from service.store.versions import server_version, warning_about
+
+log = logging.getLogger("kalends")
+PAUSE = 0.5
+REMINDER = 60.0
+"""Seconds until it is said again that MongoDB is not reachable."""
+PATIENCE = ClientTimeout(total=60)
+"""A first request waits until the service takes connections."""
+
+
+@asynccontextmanager
+async def announcing(
+    settings: Settings, location: Location, listening: tuple[Any, ...]
+) -> AsyncIterator[None]:
+    """Says in the background what there is to say, for as long as it is open."""
+    task = asyncio.create_task(_announce(settings, location, listening))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _announce(settings: Settings, location: Location, listening: tuple[Any, ...]) -> None:
+    if is_exposed(settings):
+        log.warning(
+            "every caller may write, also through a proxy; if that is not meant, set KALENDS_AUTH=token"
+        )
+    if not location.data_dir:
+        await _mongodb_answers(location)
+    await _service_is_ready(listening)
+    print(banner(settings, location), flush=True)
+
+
+def is_exposed(settings: Settings) -> bool:
+    """A public address of a service on loopback means a proxy, for which nobody has chosen open mode."""
+    return (
+        not settings.auth
+        and bool(settings.base_url)
+        and not is_loopback(urlsplit(settings.base_url).hostname or "")
+    )
+
+
+async def _mongodb_answers(location: Location) -> None:
+    """Returns when MongoDB answers. What it answers to other questions is for the store to deal with."""
+    said_at = -REMINDER
+    while True:
+        try:
+            if warning := warning_about(await server_version(location.uri)):
+                log.warning(warning)
+        except ConnectionFailure as error:
+            if time.monotonic() - said_at >= REMINDER:
+                said_at = time.monotonic()
+                reason = brief(error).removeprefix(f"{location.hosts}: ")
+                log.warning("waiting for MongoDB at %s: %s", location.hosts, reason)
+            await asyncio.sleep(PAUSE)
+            continue
+        except PyMongoError as error:
+            log.debug("the version of MongoDB is unknown: %s", brief(error))
+        return
+
+
+async def _service_is_ready(listening: tuple[Any, ...]) -> None:
+    """Asks as an orchestrator would: whichever worker answers, it can serve."""
+    host, port = listening[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/health/ready"
+    async with ClientSession(connector=TCPConnector(force_close=True), timeout=PATIENCE) as session:
+        while not await _answers(session, url):  # noqa: ASYNC110 - it may be another process that answers
+            await asyncio.sleep(PAUSE)
+
+
+async def _answers(session: ClientSession, url: str) -> bool:
+    try:
+        async with session.get(url) as answer:
+            return answer.status == 200
+    except (ClientError, TimeoutError, OSError):
+        return False
+
+
+def banner(settings: Settings, location: Location) -> str:
+    api = settings.address + settings.namespace
+    return (
+        f"Kalends is ready.\n"
+        f"  API   {api}/\n"
+        f"  Docs  {settings.address}/docs\n"
+        f"  Try   curl '{api}/events'\n"
+        f"  Data  {location}\n"
+        f"Writes: {WRITES[settings.access]}. Stop with Ctrl-C."
+    )
+
+
+WRITES = {
+    "open": "open to every caller",
+    "token": "with a token (kalends token create --role editor --name me)",
+}

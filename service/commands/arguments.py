@@ -1,0 +1,111 @@
+"""The commands of `kalends`, with their options and help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import Field
+from typing import Any
+
+from config import FIELDS
+from config.version import VERSION
+from schemas import EVENT, KINDS
+from schemas.caller import Role
+from service.commands.parser import Parser
+from service.commands.tokens import EXPIRY, expiry, token_id, token_name
+
+EPILOG = (
+    "Every setting can also be given as an environment variable: --port 9000 is KALENDS_PORT=9000. "
+    "An option overrides the variable."
+)
+WHERE_DATA_IS = ("mongodb_uri", "database", "data_dir", "log_level")
+"""Settings of the commands that do not serve."""
+SITE = ("timezone", "currency_symbol", "currency_code", "currency_position", "max_body")
+"""Settings that decide how a record that comes in is read."""
+
+
+def parser() -> Parser:
+    main = Parser("kalends", description="Kalends, a calendar-events service.", epilog=EPILOG)
+    main.add_argument("--version", action="version", version=f"kalends {VERSION}")
+    main.set_defaults(help=main.print_help)
+    commands = main.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    serving = _command(
+        commands,
+        "serve",
+        "serve the API, with an embedded MongoDB unless --mongodb-uri names another",
+        FIELDS,
+    )
+    serving.add_argument("--demo", action="store_true", help="fill an empty database with example events")
+    _command(commands, "demo", "fill an empty database with example events")
+    _add_import(commands)
+    _add_token(commands)
+    return main
+
+
+def _add_import(commands: Any) -> None:
+    what = "import records from a file with one JSON object per line"
+    importing = _command(commands, "import", what, (*WHERE_DATA_IS, *SITE))
+    importing.add_argument("file", metavar="FILE", help="the file to import, or - for standard input")
+    plurals = [kind.plural for kind in KINDS]
+    importing.add_argument(
+        "--kind",
+        choices=plurals,
+        default=EVENT.plural,
+        help=f"kind of the records: {', '.join(plurals)} (default: events)",
+        metavar="KIND",
+    )
+    importing.add_argument(
+        "--author", type=int, default=0, metavar="ID", help="author of records that have none (default: 0)"
+    )
+    importing.add_argument(
+        "--ignore-unknown-fields",
+        action="store_true",
+        help="leave out unknown fields instead of refusing the records that have them",
+    )
+
+
+def _add_token(commands: Any) -> None:
+    what = "create, list and revoke access tokens"
+    token = commands.add_parser("token", help=what, description=_sentence(what))
+    token.set_defaults(help=token.print_help)
+    actions = token.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    create = _command(actions, "create", "create a token and print it; it cannot be shown again")
+    roles = [role.value for role in Role]
+    create.add_argument(
+        "--role",
+        required=True,
+        choices=roles,
+        metavar="ROLE",
+        help=f"what the token may do: {', '.join(roles)}",
+    )
+    create.add_argument(
+        "--name", required=True, type=token_name, help="who uses the token, to recognize it in the list"
+    )
+    create.add_argument(
+        "--expires", type=expiry, metavar="WHEN", help=f"{EXPIRY} (UTC, end of the day); default: never"
+    )
+    _command(actions, "list", "list the tokens with their role, last use and expiry")
+    revoke = _command(actions, "revoke", "revoke a token; it stops working within seconds")
+    revoke.add_argument(
+        "id", type=token_id, metavar="ID", help="number of the token, as `kalends token list` shows"
+    )
+
+
+def _command(commands: Any, name: str, help: str, settings: Iterable[str] = WHERE_DATA_IS) -> Parser:
+    """A command that takes settings as options."""
+    command: Parser = commands.add_parser(name, help=help, description=_sentence(help), epilog=EPILOG)
+    command.set_defaults(help=None)
+    group = command.add_argument_group("settings")
+    for one in (FIELDS[name] for name in settings):
+        group.add_argument("--" + one.name.replace("_", "-"), metavar="VALUE", help=_help(one))
+    return command
+
+
+def _help(one: Field[Any]) -> str:
+    default = one.metadata["unset"] or (one.default if one.default != () else "")
+    if isinstance(default, tuple):
+        default = ",".join(default)
+    return f"{one.metadata['help']}" + (f" (default: {default})" if str(default) else "")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."

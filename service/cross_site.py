@@ -1,0 +1,114 @@
+"""Pages of other sites: what their scripts may read, and which of their writes are refused."""
+
+from __future__ import annotations
+
+import re
+import socket
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from config import Settings
+from schemas.errors import Forbidden
+from schemas.language import Text
+
+READING = ("GET", "HEAD", "OPTIONS")
+READING_HEADERS = "Authorization, X-Event-Password, If-None-Match"
+WRITING_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, X-Event-Password"
+SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
+HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
+LONGEST_SHOWN = 200
+
+OTHER_SITE = Text(
+    "Refused: this request comes from a page of another site ({origin}). Without a token, writes are only "
+    "accepted from this service's own pages and from programs."
+)
+ADDED_BY_BROWSER = Text(
+    "Refused: this request comes from a page of another site ({origin}), and a browser may have added its "
+    "credentials. Send the token as Authorization: Bearer, or name the site in KALENDS_CORS_ORIGINS."
+)
+OTHER_HOST = Text(
+    "Refused: {host} is not a name of this service. Without a token, writes are only accepted at its own "
+    "address; set KALENDS_BASE_URL if it is reached by this name."
+)
+
+
+class CrossSite:
+    """The rules for one service, made from its settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._everybody_reads = "*" in settings.cors_origins
+        self._named = frozenset(settings.cors_origins) - {"*"}
+        self._is_open = settings.access == "open"
+        self._is_local = settings.is_local()
+        base = urlsplit(settings.address)
+        self._own_origin = f"{base.scheme}://{base.netloc}".lower()
+        self._hosts = {"localhost", settings.host.lower(), (base.hostname or "").lower()}
+        if not self._is_local:
+            self._hosts.add(socket.gethostname().lower())
+
+    def let_read(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Adds the headers that let scripts of an allowed origin see the answer, or send their request."""
+        if (sent := request.headers.get("Origin")) is None:
+            return
+        is_named = sent.lower() in self._named
+        method = request.headers.get("Access-Control-Request-Method", request.method)
+        if not is_named and not (self._everybody_reads and method in READING):
+            return
+        response.headers["Access-Control-Allow-Origin"] = sent.lower() if is_named else "*"
+        response.headers["Access-Control-Expose-Headers"] = SHOWN
+        if request.method == "OPTIONS" and "Allow" in response.headers:
+            methods = response.headers["Allow"] if is_named else ", ".join(READING)
+            response.headers["Access-Control-Allow-Methods"] = methods
+            response.headers["Access-Control-Allow-Headers"] = (
+                WRITING_HEADERS if is_named else READING_HEADERS
+            )
+            response.headers["Access-Control-Max-Age"] = "86400"
+
+    def check(self, request: web.Request) -> None:
+        """Refuses a write that a page of another site makes a browser send."""
+        if request.method in READING:
+            return
+        scheme = request.headers.get("Authorization", "").partition(" ")[0].lower()
+        if scheme == "bearer":
+            return  # no browser adds it by itself: whoever sends it has the token
+        origin = request.headers.get("Origin", "").lower()
+        if scheme:
+            # A browser adds Basic credentials that it remembers, whichever site's page sends the request.
+            if self._is_of_another_site(request, origin) and origin not in self._named:
+                raise refused(ADDED_BY_BROWSER, origin=origin)
+        elif self._is_open:
+            if self._is_of_another_site(request, origin):
+                raise refused(OTHER_SITE, origin=origin)
+            if not self._is_own_host(host := request.headers.get("Host")):
+                raise refused(OTHER_HOST, host=host or "")
+
+    def _is_of_another_site(self, request: web.Request, origin: str) -> bool:
+        if request.headers.get("Sec-Fetch-Site", "none").lower() not in ("none", "same-origin"):
+            return True
+        # The scheme is not compared: a proxy may speak HTTPS to the browser and HTTP to this service.
+        own = request.headers.get("Host", "").lower()
+        return origin not in ("", self._own_origin, f"http://{own}", f"https://{own}")
+
+    def _is_own_host(self, header: str | None) -> bool:
+        """Whether a Host header names this service. Ports are not compared: they may be forwarded, and who
+        points a name of theirs at this machine (DNS rebinding) cannot hide the name."""
+        if header is None:
+            return True  # HTTP/1.0; every browser sends it
+        found = HOST.fullmatch(header.strip().lower())
+        name = found[1].strip("[]").removesuffix(".") if found else ""
+        return name in self._hosts or name.endswith(".localhost") or self._is_own_address(name)
+
+    def _is_own_address(self, name: str) -> bool:
+        """An IP address: nobody can make another site's pages use it as their own."""
+        try:
+            address = ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or not self._is_local
+
+
+def refused(message: Text, **values: str) -> Forbidden:
+    shown = {name: value[:LONGEST_SHOWN] or "?" for name, value in values.items()}
+    return Forbidden(Text(message.template, **shown))

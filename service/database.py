@@ -1,0 +1,67 @@
+"""Which database is used: on the MongoDB that the settings name, or on the embedded one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from config import Settings
+from service.embedded import data_place, embedded_mongod, running_uri
+from service.site import site_of
+from service.store import Store, open_store
+
+
+@dataclass(frozen=True)
+class Location:
+    """The URI of a MongoDB and the name of a database; shown without user and password."""
+
+    uri: str
+    database: str
+    data_dir: Path | None = None
+    """Of the embedded MongoDB; None for another one."""
+
+    @property
+    def hosts(self) -> str:
+        return unquote(self.uri.partition("://")[2].partition("/")[0].rpartition("@")[2])
+
+    def __str__(self) -> str:
+        mongodb = f"the embedded MongoDB in {self.data_dir}" if self.data_dir else f"MongoDB at {self.hosts}"
+        return f"database {self.database} of {mongodb}"
+
+
+class Opened(NamedTuple):
+    """A store, and where its data is."""
+
+    store: Store
+    location: Location
+
+
+@asynccontextmanager
+async def located(settings: Settings, *, shared: bool = True) -> AsyncIterator[Location]:
+    """The configured MongoDB, the embedded one of a running service, or an embedded one of our own."""
+    if settings.mongodb_uri:
+        yield Location(settings.mongodb_uri, settings.database)
+        return
+    place = data_place(settings.data_dir)
+    if place.remark:
+        print(f"kalends: {place.remark}", file=sys.stderr)
+    if uri := running_uri(place.path) if shared else None:
+        yield Location(uri, settings.database, place.path)
+        return
+    async with embedded_mongod(place.path) as uri:
+        yield Location(uri, settings.database, place.path)
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Opened]:
+    """The store that the settings name, beside a running service or without one."""
+    async with (
+        located(settings) as location,
+        open_store(location.uri, location.database, site_of(settings)) as store,
+    ):
+        yield Opened(store, location)

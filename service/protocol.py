@@ -1,0 +1,134 @@
+"""The HTTP server below the application: a request that aiohttp refuses gets the one error body too.
+
+Relied on of aiohttp, beside its documented interface: `RequestHandler.handle_error`, `log_exception` and its
+queue `_messages` of (message, payload), in which `_ErrInfo` stands for a request that cannot be parsed; and
+`AppRunner._make_server`. pyproject.toml keeps to the series that this was written for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http import HttpVersion10, HttpVersion11
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp.web_protocol import RequestHandler, _ErrInfo
+
+from config import Settings
+from handlers.parameters import language_of
+from schemas.errors import BadRequest, ExpectationFailed, Problem
+from schemas.language import Text
+from service.errors import answer_to, problem_answer
+from service.malformed import MOST_FIELD, MOST_HEADERS, MOST_URL, unknown_method
+from service.request_ids import REQUEST_IDS, RequestIds
+from service.request_log import RequestLog, log
+
+
+class Connection(RequestHandler):
+    """One connection of a client."""
+
+    __slots__ = ("_arriving", "_ids")
+
+    def __init__(self, server: web.Server, *, ids: RequestIds, **options: Any) -> None:
+        super().__init__(server, **options)
+        self._ids = ids
+        self._arriving: StreamReader = EMPTY_PAYLOAD
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._messages:
+            message, payload = self._messages[-1]
+            if isinstance(message, _ErrInfo):
+                self._refuse(message.exc, data)
+            else:
+                self._arriving = payload
+
+    def _refuse(self, error: BaseException, data: bytes) -> None:
+        if not self._arriving.is_eof():
+            # The rest of a body is broken. aiohttp would leave its request waiting for it, and answer twice.
+            self._messages.pop()
+            self._arriving.set_exception(web.RequestPayloadError())
+        elif message := unknown_method(error, data):
+            self._messages[-1] = (message, EMPTY_PAYLOAD)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to a request that cannot be parsed, or that failed outside of the application."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("part of an answer has been sent already")
+        if "headers" not in request:
+            self._ids.mark(request)
+        if isinstance(exc, HttpProcessingError):
+            request["unreadable"] = True
+        answer = answer_to(exc if isinstance(exc, Exception) else TimeoutError(), request)
+        answer.headers.update(request["headers"])
+        answer.force_close()
+        return answer
+
+    def log_exception(self, *said: Any, **options: Any) -> None:
+        """A client that hangs up, or sends a broken body, is no error of the service."""
+        error = options.get("exc_info")
+        if isinstance(error, (OSError, web.RequestPayloadError)):
+            self.logger.debug("A connection ended: %s", type(error).__name__)
+        else:
+            super().log_exception(*said, **options)
+
+
+class Server(web.Server):
+    """Makes the connections, and lets their requests into the application."""
+
+    def __init__(self, made: web.Server, ids: RequestIds, options: dict[str, Any]) -> None:
+        super().__init__(
+            self._handle,
+            request_factory=made.request_factory,
+            handler_cancellation=made.handler_cancellation,
+        )
+        self._application, self._ids, self._options = made.request_handler, ids, options
+
+    def __call__(self) -> RequestHandler:
+        return Connection(self, ids=self._ids, loop=self._loop, **self._options)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        problem = problem_of_head(request)
+        if problem is None:
+            return await self._application(request)
+        self._ids.mark(request)
+        answer = problem_answer(problem, language_of(request))
+        answer.headers.update(request["headers"])
+        answer.force_close()
+        return answer
+
+
+def problem_of_head(request: web.BaseRequest) -> Problem | None:
+    """What aiohttp would answer in its own words before it asks the application, or should have refused."""
+    if request.headers.get("Expect", "").lower() not in ("", "100-continue"):
+        return ExpectationFailed()
+    if request.version not in (HttpVersion11, HttpVersion10):
+        return BadRequest(Text("The request must be HTTP/1.1 or HTTP/1.0."))
+    return None
+
+
+class Runner(web.AppRunner):
+    """Runs the application on connections of ours."""
+
+    def __init__(self, app: web.Application, settings: Settings, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._options = {
+            "access_log_class": RequestLog,
+            "access_log": log if settings.access_log == "on" else None,
+            "max_line_size": MOST_URL,
+            "max_field_size": MOST_FIELD,
+            "max_headers": MOST_HEADERS,
+            # handlers/bodies.py does it: aiohttp takes a body whose compressed data ends too early.
+            "auto_decompress": False,
+        }
+
+    async def _make_server(self) -> web.Server:
+        made = await super()._make_server()
+        return Server(made, self.app[REQUEST_IDS], {**made._kwargs, **self._options})

@@ -1,0 +1,35 @@
+"""What is said about MongoDB when it fails: briefly, and once for as long as it lasts."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+LONGEST = 200
+REST = re.compile(r", (Timeout|full error|Topology Description):.*", re.DOTALL)
+TIMEOUTS = re.compile(r" ?\(configured timeouts:[^)]*\)")
+
+
+def brief(error: Exception) -> str:
+    """The driver's message without its timeouts and its description of every server."""
+    text = " ".join(TIMEOUTS.sub("", REST.sub("", str(error))).split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+class Failures:
+    """Logs each failure of work that is tried again and again once, and when the work succeeds again."""
+
+    def __init__(self, log: logging.Logger, work: str) -> None:
+        self._log, self._work = log, work
+        self._told: set[str] = set()
+
+    def failed(self, error: Exception) -> None:
+        text = brief(error)
+        if text not in self._told:
+            self._told.add(text)
+            self._log.warning("%s failed; retrying: %s", self._work, text)
+
+    def succeeded(self) -> None:
+        if self._told:
+            self._told.clear()
+            self._log.info("%s succeeded again", self._work)

@@ -1,0 +1,40 @@
+"""The MongoDB versions that Kalends asks for, and what is said about an older one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pymongo
+
+from service.store.client import connect
+
+OLDEST = ((6, 0, 27), (7, 0, 35), (8, 0, 24))
+"""The first version of each series that has the security fixes of its time."""
+CONNECT_SECONDS = 2.0
+
+
+async def server_version(uri: str) -> tuple[int, ...]:
+    """The version of a MongoDB; raises PyMongoError when it cannot be asked."""
+    client = connect(uri)
+    try:
+        with pymongo.timeout(CONNECT_SECONDS):
+            build = await client.admin.command("buildInfo")
+    finally:
+        client.close()
+    return tuple(build["versionArray"][:3])
+
+
+def warning_about(version: Sequence[int]) -> str | None:
+    """What to say about a version older than asked for; None for one that is recent enough."""
+    asked = next((oldest for oldest in OLDEST if oldest[:2] == tuple(version[:2])), OLDEST[-1])
+    if tuple(version) >= asked:
+        return None
+    wanted = ", ".join(map(_shown, OLDEST[:-1]))
+    return (
+        f"MongoDB {_shown(version)} is older than Kalends asks for and may have known security holes; "
+        f"use {wanted}, {_shown(OLDEST[-1])} or newer"
+    )
+
+
+def _shown(version: Sequence[int]) -> str:
+    return ".".join(map(str, version))
