@@ -92,7 +92,6 @@ clean: ## remove .venv/, .venv-bench/ and caches; data is kept
 # Tests that need more than Python: `make test` does not run them.
 BROWSER_STAMP := .venv/.browser-installed
 CLIENTS_STAMP := .venv/.clients-installed
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
 browser: install $(BROWSER_STAMP) ## test the documentation page in headless Chromium (/usr/bin/chromium)
 	$(BIN)/python -m pytest tests/browser $(ARGS)
@@ -101,17 +100,17 @@ clients: install $(CLIENTS_STAMP) ## generate a Python and a TypeScript client, 
 	$(BIN)/python -m pytest tests/clients $(ARGS)
 
 $(BROWSER_STAMP): tests/browser/requirements.txt | install
-	@$(PIP_INSTALL) -r tests/browser/requirements.txt
+	@$(PIP) install --require-hashes -r tests/browser/requirements.txt
 	@touch $@
 
 $(CLIENTS_STAMP): tests/clients/requirements.txt tests/clients/package-lock.json | install
-	@$(PIP_INSTALL) -r tests/clients/requirements.txt
+	@$(PIP) install --require-hashes -r tests/clients/requirements.txt
 	@mkdir -p .venv/npm
 	@cp tests/clients/package.json tests/clients/package-lock.json .venv/npm/
 	@npm ci --prefix .venv/npm --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 clients-lock: install ## renew the locked dependencies of `make browser` and `make clients`
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --constraint requirements-dev.txt --output-file tests/browser/requirements.txt tests/browser/requirements.in
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --constraint requirements-dev.txt --output-file tests/clients/requirements.txt tests/clients/requirements.in
+	$(LOCK) --constraint requirements-dev.txt --output-file tests/browser/requirements.txt tests/browser/requirements.in
+	$(LOCK) --constraint requirements-dev.txt --output-file tests/clients/requirements.txt tests/clients/requirements.in
 	cd tests/clients && npm install --package-lock-only --omit-lockfile-registry-resolved=true --no-audit --no-fund
