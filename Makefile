@@ -18,7 +18,7 @@ READERS ?= open
 TIMED := tests/test_dates.py tests/test_zones.py tests/test_events.py tests/test_oracles.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format catalogues lock audit bench bench-compare bench-lock clean
+.PHONY: help install run test check format catalogues lock audit bench bench-compare bench-lock browser clients clients-lock clean
 
 help: ## print this help
 	@echo "Kalends, a calendar-events service"
@@ -88,3 +88,29 @@ $(BENCH_STAMP): benchmarks/requirements.txt
 
 clean: ## remove .venv/, .venv-bench/ and caches; data is kept
 	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+
+# Tests that need more than Python: `make test` does not run them.
+BROWSER_STAMP := .venv/.browser-installed
+CLIENTS_STAMP := .venv/.clients-installed
+
+browser: install $(BROWSER_STAMP) ## test the documentation page in headless Chromium (/usr/bin/chromium)
+	$(BIN)/python -m pytest tests/browser $(ARGS)
+
+clients: install $(CLIENTS_STAMP) ## generate a Python and a TypeScript client, and use them (needs node and npm)
+	$(BIN)/python -m pytest tests/clients $(ARGS)
+
+$(BROWSER_STAMP): tests/browser/requirements.txt | install
+	@$(PIP) install --require-hashes -r tests/browser/requirements.txt
+	@touch $@
+
+$(CLIENTS_STAMP): tests/clients/requirements.txt tests/clients/package-lock.json | install
+	@$(PIP) install --require-hashes -r tests/clients/requirements.txt
+	@mkdir -p .venv/npm
+	@cp tests/clients/package.json tests/clients/package-lock.json .venv/npm/
+	@npm ci --prefix .venv/npm --silent --no-audit --no-fund --ignore-scripts
+	@touch $@
+
+clients-lock: install ## renew the locked dependencies of `make browser` and `make clients`
+	$(LOCK) --constraint requirements-dev.txt --output-file tests/browser/requirements.txt tests/browser/requirements.in
+	$(LOCK) --constraint requirements-dev.txt --output-file tests/clients/requirements.txt tests/clients/requirements.in
+	cd tests/clients && npm install --package-lock-only --omit-lockfile-registry-resolved=true --no-audit --no-fund

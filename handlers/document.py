@@ -155,6 +155,7 @@ def document(site: Site, table: Sequence[Operation], problem_body: ProblemBody) 
         schema_name_resolver=schema_name,
     )
     spec.plugin.converter.add_attribute_function(alternatives)
+    spec.plugin.converter.add_attribute_function(without_default)
     spec.register(app, in_place=True)
     described: Document = spec.swagger_dict()
     return described
@@ -176,6 +177,13 @@ def alternatives(converter: Any, field: Field[Any], ret: Document) -> Document:
     for name in ("type", "items", "format"):
         ret.pop(name, None)
     return {"x-oneOf": [converter.field2property(one) for one in one_of]}
+
+
+def without_default(converter: Any, field: Field[Any], ret: Document) -> Document:
+    """What an update does not send keeps its value: there is no default."""
+    if getattr(field.parent, "partial", None):
+        ret.pop("default", None)
+    return {}
 
 
 def noted(operation: Operation, method: str, site: Site, problem_body: ProblemBody) -> Any:

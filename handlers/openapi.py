@@ -28,7 +28,7 @@ def swagger(generated: Document) -> Document:
 
 
 def openapi(generated: Document) -> Document:
-    """The same as OpenAPI 3.1."""
+    """The same as OpenAPI 3.1. Only parameters have defaults: clients would send those of a body."""
     host, path = generated["host"], generated["basePath"]
     definitions, security = generated["definitions"], generated["securityDefinitions"]
     examples = {f"#/definitions/{name}": one.get("example") for name, one in definitions.items()}
@@ -77,7 +77,8 @@ def _parameter(said: Document) -> Document:
     told = {name: said[name] for name in names}
     if "x-example" in said:
         told["example"] = said["x-example"]
-    return told | {"schema": _schema(_without(said, *names, "x-example", "x-nullable", "collectionFormat"))}
+    schema = _schema(_without(said, *names, "x-example", "x-nullable", "collectionFormat"))
+    return told | {"schema": schema | {name: said[name] for name in ("default",) if name in said}}
 
 
 def _answer(said: Document) -> Document:
@@ -108,7 +109,7 @@ def _schema(said: Document) -> Document:
                 told[name.removeprefix("x-")] = [_schema(value) for value in one]
             case "example":
                 told["examples"] = [one]
-            case "x-nullable":
+            case "x-nullable" | "default":
                 pass
             case _:
                 told[name] = one

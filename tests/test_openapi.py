@@ -151,6 +151,16 @@ async def test_bodies_take_what_the_interface_takes_and_nothing_else(api: Api, k
     assert [body for body in bad if not wrong(document, content["schema"], body)] == []
 
 
+async def test_only_parameters_have_defaults(api: Api) -> None:
+    """A generated client would send the default of a field, and so change what it does not name."""
+    document = await openapi(api)
+    for name, schema in document["components"]["schemas"].items():
+        assert [one for one in schema["properties"].values() if "default" in one] == [], name
+    listed = operations(document)["GET", "/events"]["parameters"]
+    defaults = {one["name"]: one["schema"].get("default") for one in listed}
+    assert (defaults["page"], defaults["per_page"], defaults["strict_dates"]) == (1, 12, False)
+
+
 async def test_errors_show_their_own_code_and_status(api: Api) -> None:
     codes = {code for _, code in TABLE.values()}
     for pair, operation in operations(await openapi(api)).items():
