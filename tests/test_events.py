@@ -370,3 +370,17 @@ async def test_a_day_in_a_filter_ends_where_the_clock_skips_its_last_hour(make_a
         assert await api.ids("events", ends_before=day) == [last]
         assert await api.ids("events", starts_after=day) == [first]
         assert await api.ids("events", start_date=day) == [last, first]
+
+
+async def test_a_day_in_a_filter_includes_the_hour_that_clocks_show_twice(make_api: MakeApi) -> None:
+    """In Cairo clocks go back from 24:00 to 23:00 at 21:00 UTC."""
+    api = await make_api(timezone="Africa/Cairo")
+    times = ("2027-10-28T20:30:00Z", "2027-10-28T21:30:00Z", "2027-10-28T22:00:00Z")
+    made = [await api.event(start_date=at, end_date=at, timezone="UTC") for at in times]
+    first, second, next_day = [event["id"] for event in made]
+    both = [first, second]
+    assert await api.ids("events", start_date="2027-10-28", end_date="2027-10-28") == both
+    assert await api.ids("events", starts_after="2027-10-27", starts_before="2027-10-28") == both
+    assert await api.ids("events", start_date="2027-10-29") == [next_day]
+    assert await api.ids("events", starts_after="2027-10-28") == [next_day]
+    assert await api.ids("events", ends_after="2027-10-28") == [next_day]
