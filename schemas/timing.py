@@ -23,9 +23,8 @@ def settle_times(changes: dict[str, Any], stored: dict[str, Any] | None, site: S
     kept = parse_zone(stored["timezone"]) if stored and "timezone" not in changes else site.zone
     zone = changes.get("timezone") or kept
     all_day = changes["all_day"] if "all_day" in changes else (stored or {}).get("all_day")
-    start = _wall("start_date", changes, stored, zone, time(0, 0, 0) if all_day else None)
-    end = _wall("end_date", changes, stored, zone, time(23, 59, 59) if all_day else None)
-    start_utc, end_utc = zone.to_utc(start), zone.to_utc(end)
+    start, start_utc = _edge("start_date", changes, stored, zone, time(0, 0, 0) if all_day else None)
+    end, end_utc = _edge("end_date", changes, stored, zone, time(23, 59, 59) if all_day else None)
     if end_utc < start_utc:
         raise InvalidFields({"end_date": Text("Must not be before the start.")})
     return {
@@ -38,12 +37,21 @@ def settle_times(changes: dict[str, Any], stored: dict[str, Any] | None, site: S
     }
 
 
-def _wall(
+def _edge(
     name: str, changes: dict[str, Any], stored: dict[str, Any] | None, zone: Zone, edge: time | None
-) -> datetime:
-    """What the clock in the zone shows at this end; all-day events reach to the day's edge."""
-    moment = changes.get(name) or Moment(wall=(stored or {})[name.removesuffix("_date")])
+) -> tuple[datetime, datetime]:
+    """What the clock in the zone shows at the start or end, and the instant in UTC; all-day events reach to
+    the edge of the day."""
+    field = name.removesuffix("_date")
+    known = stored or {}
+    moment = changes.get(name) or Moment(wall=known[field])
     try:
-        return zone.edge_of_day(moment.day(zone), edge) if edge else moment.in_zone(zone)
+        if edge:
+            wall = zone.edge_of_day(moment.day(zone), edge)
+            return wall, zone.to_utc(wall)
+        wall = moment.in_zone(zone)
+        # Of a time that clocks show twice the second stays, if it was sent as an instant before.
+        stays = stored and moment.wall and zone.to_wall(known[f"{field}_utc"]) == wall
+        return wall, known[f"{field}_utc"] if stays else moment.utc(zone)
     except ValueError as error:
         raise InvalidFields({name: error.args[0]}) from None

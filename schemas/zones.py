@@ -28,14 +28,14 @@ class Zone:
     name: str
     info: tzinfo
 
-    def to_utc(self, wall: datetime) -> datetime:
-        """The instant a clock in this zone shows this time; in an overlap the first one."""
+    def to_utc(self, wall: datetime, *, is_last: bool = False) -> datetime:
+        """The instant a clock in this zone shows this time; in an overlap the first one, or the last."""
         # With fold=0 a time inside a gap counts from the offset before it, which moves it forward by the gap.
-        return _within_years(lambda: _convert(wall.replace(fold=0), self.info, UTC))
+        return _within_years(lambda: _convert(wall, int(is_last), self.info, UTC))
 
     def to_wall(self, utc: datetime) -> datetime:
         """What a clock in this zone shows at the instant."""
-        return utc if self.info is UTC else _within_years(lambda: _convert(utc, UTC, self.info))
+        return utc if self.info is UTC else _within_years(lambda: _convert(utc, 0, UTC, self.info))
 
     def edge_of_day(self, day: date, edge: time) -> datetime:
         """What a clock in this zone shows when a day begins (00:00:00) or ends (23:59:59). If it skips that
@@ -99,8 +99,9 @@ def _zone_info(name: str) -> ZoneInfo:
 
 # Records that are shown together share many of their times: those of a venue are in all its events.
 @lru_cache(10_000)
-def _convert(moment: datetime, source: tzinfo, target: tzinfo) -> datetime:
-    return moment.replace(tzinfo=source).astimezone(target).replace(tzinfo=None, fold=0)
+def _convert(moment: datetime, fold: int, source: tzinfo, target: tzinfo) -> datetime:
+    # A parameter of its own, since equal times are equal whatever their fold is.
+    return moment.replace(tzinfo=source, fold=fold).astimezone(target).replace(tzinfo=None, fold=0)
 
 
 def _end_of_gap(zone: Zone, wall: datetime) -> datetime:

@@ -162,7 +162,8 @@ def _wrong_times(events: Rows) -> Iterable[str]:
     for id, event in events.items():
         zone = parse_zone(event["timezone"])
         for name in ("start", "end"):
-            if event[f"{name}_utc"] != zone.to_utc(event[name]):
+            # Not the other way round: clocks that are set back show a time twice, and either may be meant.
+            if zone.to_wall(event[f"{name}_utc"]) != event[name]:
                 yield f"event {id}: {name} {event[name]} in {zone.name} is not {event[f'{name}_utc']}"
         if event["end_utc"] < event["start_utc"]:
             yield f"event {id}: ends before it starts"

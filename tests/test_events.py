@@ -370,3 +370,65 @@ async def test_a_day_in_a_filter_ends_where_the_clock_skips_its_last_hour(make_a
         assert await api.ids("events", ends_before=day) == [last]
         assert await api.ids("events", starts_after=day) == [first]
         assert await api.ids("events", start_date=day) == [last, first]
+
+
+async def test_a_day_in_a_filter_includes_the_hour_that_clocks_show_twice(make_api: MakeApi) -> None:
+    """In Cairo clocks go back from 24:00 to 23:00 at 21:00 UTC."""
+    api = await make_api(timezone="Africa/Cairo")
+    times = ("2027-10-28T20:30:00Z", "2027-10-28T21:30:00Z", "2027-10-28T22:00:00Z")
+    made = [await api.event(start_date=at, end_date=at, timezone="UTC") for at in times]
+    first, second, next_day = [event["id"] for event in made]
+    both = [first, second]
+    assert await api.ids("events", start_date="2027-10-28", end_date="2027-10-28") == both
+    assert await api.ids("events", starts_after="2027-10-27", starts_before="2027-10-28") == both
+    assert await api.ids("events", start_date="2027-10-29") == [next_day]
+    assert await api.ids("events", starts_after="2027-10-28") == [next_day]
+    assert await api.ids("events", ends_after="2027-10-28") == [next_day]
+
+
+PARIS = {"timezone": "Europe/Paris"}
+"""On 2027-10-31 clocks go back from 03:00 to 02:00 at 01:00 UTC."""
+
+
+async def test_an_instant_stays_what_it_is_when_clocks_show_it_for_the_second_time(api: Api) -> None:
+    event = await api.event(**PARIS, start_date="2027-10-31T00:45:00Z", end_date="2027-10-31T01:15:00Z")
+    shown = {name: event[name] for name in event if name.endswith("_date")}
+    assert shown == {
+        "start_date": "2027-10-31 02:45:00",
+        "end_date": "2027-10-31 02:15:00",
+        "utc_start_date": "2027-10-31 00:45:00",
+        "utc_end_date": "2027-10-31 01:15:00",
+    }
+    path = f"/events/{event['id']}"
+    own = {name: event[name] for name in ("start_date", "end_date", "timezone", "all_day")}
+    for body in (
+        own,
+        {"end_date": own["end_date"]},
+        {"all_day": False},
+        PARIS,
+        {"timezone": "Europe/Berlin"},
+    ):
+        status, updated = await api.patch(path, body)
+        assert (status, {name: updated[name] for name in shown}) == (200, shown), body
+    assert await api.ids("events", ends_after="2027-10-31T01:14:59Z", strict_dates="1") == [event["id"]]
+    await agrees(api.store)
+    for sent, utc in (
+        ("2027-10-31T00:15:00Z", "00:15:00"),  # the first time
+        ("2027-10-31T01:15:00Z", "01:15:00"),
+        ("2027-10-31 02:30:00", "00:30:00"),  # without an offset it is the first
+    ):
+        status, updated = await api.patch(path, {"start_date": sent, "end_date": sent})
+        assert (status, updated["utc_start_date"], updated["utc_end_date"]) == (
+            200,
+            f"2027-10-31 {utc}",
+            f"2027-10-31 {utc}",
+        )
+
+
+async def test_a_time_that_clocks_show_twice_is_the_first_in_another_zone(api: Api) -> None:
+    """Changing only the zone keeps the wall clock, not the instant."""
+    event = await api.event(**PARIS, start_date="2027-10-31T01:15:00Z", end_date="2027-10-31T01:15:00Z")
+    _, moved = await api.patch(f"/events/{event['id']}", {"timezone": "Europe/London"})
+    assert (moved["start_date"], moved["utc_start_date"]) == ("2027-10-31 02:15:00", "2027-10-31 02:15:00")
+    _, back = await api.patch(f"/events/{event['id']}", PARIS)
+    assert (back["start_date"], back["utc_start_date"]) == ("2027-10-31 02:15:00", "2027-10-31 00:15:00")

@@ -68,4 +68,4 @@ def test_every_addition_to_the_interface_is_listed() -> None:
     queries = {path if "{" in path else f"GET {path}": names for path, names in MORE_QUERY.items()}
     expected = {f"`{where}`": names for where, names in queries.items()}
     bodies = {f"{plural.removesuffix('s')} fields": names for plural, names in MORE_BODY.items()}
-    assert listed == expected | bodies | {"every route": {"lang"}}
+    assert listed == expected | bodies | {"every route": {"lang"}, "every list and record": {"fields"}}

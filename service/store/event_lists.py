@@ -13,6 +13,7 @@ from schemas.event import EVENT
 from schemas.event_view import LINKED
 from schemas.kind import Kind
 from schemas.site import Site
+from schemas.zones import MIDNIGHT
 from service.store.asked import Asked, ordered
 from service.store.links import find_term
 from service.store.records import Records
@@ -86,7 +87,9 @@ def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) ->
 
 
 def _edge_of_day(moment: Moment, edge: time, site: Site) -> datetime:
-    return site.zone.to_utc(site.zone.edge_of_day(moment.day(site.zone), edge))
+    # Clocks that are set back at midnight show the last hour of the day twice: the day ends with the second.
+    shown = site.zone.edge_of_day(moment.day(site.zone), edge)
+    return site.zone.to_utc(shown, is_last=edge != MIDNIGHT)
 
 
 def seen_copy(caller: Caller) -> dict[str, Any]:
