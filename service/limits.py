@@ -60,7 +60,9 @@ def client_of(request: web.Request, settings: Settings) -> str:
         except ValueError:
             return False
 
-    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()]
+    # Some proxies append to the client's header, others add a line of their own.
+    sent = ",".join(request.headers.getall("X-Forwarded-For", ()))
+    hops = [hop.strip() for hop in sent.split(",") if hop.strip()]
     address = request.remote or ""
     while hops and is_trusted(address):
         address = hops.pop()

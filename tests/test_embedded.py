@@ -333,6 +333,24 @@ async def test_starting_again_is_tried_until_it_works(
         assert await client.calendar.events.find_one() == {"_id": 1}
 
 
+async def test_a_restart_that_fails_while_mongod_runs_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client_of(tmp_path) as client:
+        opened, failures = Directory.open_entrance, [OSError("no room"), OSError("no room")]
+
+        def open_entrance(directory: Directory) -> None:
+            if failures:
+                raise failures.pop()
+            opened(directory)
+
+        monkeypatch.setattr(Directory, "open_entrance", open_entrance)
+        os.kill(mongod_pid(tmp_path), signal.SIGKILL)
+        await until(lambda: caplog.text.count("cannot restart mongod yet: no room") == 2)
+        await client.calendar.events.insert_one({"_id": 1})
+        assert await client.calendar.events.find_one() == {"_id": 1}
+
+
 async def test_a_restart_keeps_what_was_written_also_in_another_place(stopped: Path, tmp_path: Path) -> None:
     shutil.copytree(stopped, tmp_path / "here").rename(tmp_path / "there")
     async with client_of(tmp_path / "there") as client:

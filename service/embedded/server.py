@@ -85,6 +85,7 @@ class Server:
             await self.start()
         except Exception as error:
             logger.warning("cannot restart mongod yet: %s", error)
+            await self.stop()  # it may be running, but clients cannot reach it
 
     async def _exit_status(self) -> int:
         if self._process is None:
