@@ -1,4 +1,4 @@
-"""Which keys of a record an answer shows: `fields=id,title,venue.city`."""
+"""Which keys of a record a response contains: `fields=id,title,venue.city`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from schemas.errors import InvalidFields
 from schemas.language import Text
 
 Tree = dict[str, "Tree"]
-"""Key -> the keys below it; none stand for all of them."""
+"""Key -> the keys below it; an empty tree selects all of them."""
 
 
 class Selection:
-    """The keys to show. Every name is one that the shape of the record has."""
+    """The keys to include, validated against the schema of the representation."""
 
     def __init__(self, shape: type[Schema], names: Iterable[str]) -> None:
         self.names = tuple(names)
@@ -27,7 +27,7 @@ class Selection:
     @cached_property
     def tree(self) -> Tree:
         tree: Tree = {}
-        for name in sorted(self.names, key=len, reverse=True):  # `venue` after `venue.city`: it is more
+        for name in sorted(self.names, key=len, reverse=True):  # `venue` overrides `venue.city`
             *path, last = name.split(".")
             below = tree
             for key in path:
@@ -40,7 +40,7 @@ class Selection:
 
 
 def pick(value: Any, tree: Tree) -> Any:
-    """The value with the keys of the tree only; those of every item where it is a list."""
+    """Reduces the value, or each item of a list, to the keys in the tree."""
     if isinstance(value, list):
         return [pick(item, tree) for item in value]
     if not isinstance(value, dict) or not tree:
@@ -49,7 +49,7 @@ def pick(value: Any, tree: Tree) -> Any:
 
 
 def is_known(shape: Schema, path: list[str]) -> bool:
-    """Whether the path leads to a field. What is below one without a shape (`json_ld`) is not known."""
+    """Whether the path leads to a field. Below a field without a schema (`json_ld`) any path is accepted."""
     by_key = {field.data_key or name: field for name, field in shape.fields.items()}
     if (field := by_key.get(path[0])) is None:
         return False
