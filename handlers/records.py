@@ -23,10 +23,10 @@ from handlers.singles import Singles
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
 from schemas.fields import LARGEST
-from schemas.kind import Document, Input, Kind, ReadInput, View, load_valid
+from schemas.kind import Document, Input, Kind, ReadInput, View, load, load_valid
 from schemas.language import Text, translate
 from schemas.post import about
-from schemas.selection import Selection
+from schemas.selection import Selection, select
 from schemas.site import Site
 from schemas.text_fields import Words
 from schemas.warnings import warnings_of
@@ -145,14 +145,13 @@ class RecordHandlers:
 
     def _selected(self, sent: Mapping[str, Any]) -> Selection | None:
         """The fields that a GET of one record asks for."""
-        query, problems = load_valid(ReadInput, sent, self.site) if "fields" in sent else ({}, Problems())
-        selection = self._selection(query, problems)
-        problems.refuse()
-        return selection
+        if "fields" not in sent:
+            return None
+        return select(self.kind.shape, tuple(load(ReadInput, sent, self.site)["fields"]))
 
     def _selection(self, query: Mapping[str, Any], problems: Problems) -> Selection | None:
         with problems.gather():
-            return Selection(self.kind.shape, query["fields"]) if query.get("fields") else None
+            return select(self.kind.shape, tuple(query["fields"])) if query.get("fields") else None
         return None
 
     def _written(

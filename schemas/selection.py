@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from marshmallow import Schema, fields
@@ -16,27 +17,35 @@ Tree = dict[str, "Tree"]
 """Key -> the keys below it; an empty tree selects all of them."""
 
 
+@dataclass(frozen=True)
 class Selection:
-    """The keys to include, validated against the schema of the representation."""
+    """The keys to include, by name and as a tree."""
 
-    def __init__(self, shape: type[Schema], names: Iterable[str]) -> None:
-        self.names = tuple(names)
-        if unknown := [name for name in self.names if not is_known(shape(), name.split("."))]:
-            raise InvalidFields({"fields": Text("Unknown field: {name}.", name=", ".join(unknown))})
-
-    @cached_property
-    def tree(self) -> Tree:
-        tree: Tree = {}
-        for name in sorted(self.names, key=len, reverse=True):  # `venue` overrides `venue.city`
-            *path, last = name.split(".")
-            below = tree
-            for key in path:
-                below = below.setdefault(key, {})
-            below[last] = {}
-        return tree
+    names: tuple[str, ...]
+    tree: Tree
 
     def of(self, record: Any) -> Any:
         return pick(record, self.tree)
+
+
+@lru_cache(1000)
+def select(shape: type[Schema], names: tuple[str, ...]) -> Selection:
+    """The selection of these names, each of which must be in the schema of the representation."""
+    schema = shape()
+    if unknown := [name for name in names if not is_known(schema, name.split("."))]:
+        raise InvalidFields({"fields": Text("Unknown field: {name}.", name=", ".join(unknown))})
+    return Selection(names, tree_of(names))
+
+
+def tree_of(names: tuple[str, ...]) -> Tree:
+    tree: Tree = {}
+    for name in sorted(names, key=len, reverse=True):  # `venue` overrides `venue.city`
+        *path, last = name.split(".")
+        below = tree
+        for key in path:
+            below = below.setdefault(key, {})
+        below[last] = {}
+    return tree
 
 
 def pick(value: Any, tree: Tree) -> Any:
