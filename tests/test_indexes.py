@@ -12,6 +12,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 
 from schemas import BY_NAME, CATEGORY, EVENT, KINDS, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
+from schemas.errors import Problems
 from schemas.kind import load
 from service.store import Store
 from service.store.copies import FIELD, copy_of
@@ -258,7 +259,7 @@ async def explained(store: Store, kind: Kind, values: dict[str, str], caller: Ca
     # Bounds of an index may be dates that no calendar has.
     lenient = CodecOptions[dict[str, Any]](datetime_conversion=DatetimeConversion.DATETIME_AUTO)
     query = load(kind.query, values, store.site)
-    asked = await asking(kind)(store, kind, query, caller)
+    asked = await asking(kind)(store, kind, query, caller, Problems())
     wanted = asked.filter
     find = {"find": kind.plural, "filter": wanted, "sort": dict(asked.sort), "limit": query["per_page"]}
     find |= {"hint": asked.hint} if asked.hint else {}

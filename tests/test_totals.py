@@ -90,7 +90,7 @@ def anything(chance: random.Random, links: dict[str, Any]) -> dict[str, Any]:
 
 
 async def counted(store: Store, query: dict[str, Any], caller: Caller) -> int:
-    asked = await asking(EVENT)(store, EVENT, load(EVENT.query, query, store.site), caller)
+    asked = await asking(EVENT)(store, EVENT, load(EVENT.query, query, store.site), caller, Problems())
     return int(await store.database["events"].count_documents(asked.filter))
 
 
@@ -403,7 +403,7 @@ async def test_conditions_mean_to_us_what_they_mean_to_the_database(api: Api) ->
     for caller in CALLERS:
         for query in lists(links):
             values = load(EVENT.query, query, api.store.site)
-            asked = await asking(EVENT)(api.store, EVENT, values, caller)
+            asked = await asking(EVENT)(api.store, EVENT, values, caller, Problems())
             assert fields_of(asked.conditions) <= FACTS | {"text"}
             right = {row["_id"] async for row in events.find(asked.filter, {"_id": 1})}
             async for event in events.find():

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from bson import Timestamp
 from pymongo.change_stream import CollectionChangeStream
 from pymongo.errors import PyMongoError
 
@@ -48,8 +49,12 @@ class News:
             await self.catch_up()
 
     async def _listen(self, _: Sequence[None]) -> dict[None, None]:
+        is_open = self._stream is not None
         try:
-            for change in await asyncio.to_thread(self._read):
+            changes = await asyncio.to_thread(self._read)
+            if not is_open:
+                self._forget()  # a snapshot taken before the stream was opened may miss changes
+            for change in changes:
                 self._hear(change)
         except PyMongoError:
             await self.close()
@@ -59,11 +64,25 @@ class News:
     def _read(self) -> list[dict[str, Any]]:
         """Read everything up to now in one go: thousands of changes cost a single thread switch."""
         if self._stream is None:
-            self._stream = self._events.delegate.watch(PIPELINE, batch_size=1000, max_await_time_ms=1)
+            self._stream = self._events.delegate.watch(
+                PIPELINE, batch_size=1000, max_await_time_ms=1, start_at_operation_time=self._committed()
+            )
         found = []
         while (change := self._stream.try_next()) is not None:
             found.append(change)
         return found
+
+    def _committed(self) -> Timestamp | None:
+        """The majority commit point, which every later snapshot includes. By default a stream starts
+        at the last applied write: a write between the two would be in neither the snapshot nor the stream."""
+        said = self._events.delegate.database.command("hello")
+        at: Timestamp | None = said.get("lastWrite", {}).get("majorityOpTime", {}).get("ts")
+        return at
+
+    def _forget(self) -> None:
+        """Drop all changes, so that totals that have not applied them are counted again."""
+        self._heard.clear()
+        self.number += 1
 
     def _hear(self, said: Mapping[str, Any]) -> None:
         change = understood(said)
@@ -74,7 +93,6 @@ class News:
     async def close(self) -> None:
         """Close the stream and drop all changes; the next read opens a new stream."""
         stream, self._stream = self._stream, None
-        self._heard.clear()
-        self.number += 1
+        self._forget()
         if stream is not None:
             await asyncio.to_thread(stream.close)
