@@ -1,4 +1,4 @@
-# The service alone, for use with a MongoDB of your own (KALENDS_MONGODB_URI).
+# The service without MongoDB; set KALENDS_MONGODB_URI to the connection string of your own.
 
 FROM python:3.13-slim AS dependencies
 RUN python -m venv /venv

@@ -1,7 +1,7 @@
 # Kalends: `make` prints this help.
 PYTHON ?= python3
 BIN := .venv/bin
-# Two layers of one environment: what the service needs to run, and the tools for working on it.
+# One virtual environment, installed in two steps: the runtime dependencies, then the development tools.
 RUNTIME := .venv/.runtime
 STAMP := .venv/.installed
 KALENDS := $(BIN)/python -m service
@@ -9,12 +9,12 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe $(if $(KEEP),,--upgrade)
 BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
-# The Python that serves Kalends in a benchmark; the peers have one of their own.
+# The Python that runs Kalends in a benchmark; the peers have their own virtual environment.
 BENCH_KALENDS ?= $(BIN)/python
 EVENTS ?= 20000
 ROUNDS ?= 3
 READERS ?= open
-# What tells the time must tell it in any time zone of the machine.
+# Tests of dates and times, which must pass in any time zone of the machine.
 TIMED := tests/test_dates.py tests/test_zones.py tests/test_events.py tests/test_oracles.py
 
 .DEFAULT_GOAL := help
@@ -24,12 +24,12 @@ help: ## print this help
 	@echo "Kalends, a calendar-events service"
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-install: $(STAMP) ## make .venv/ with everything for development
+install: $(STAMP) ## create .venv/ with all dependencies for development
 
 $(BIN)/python:
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or newer, or name it: make run PYTHON=/path/to/python3"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Kalends needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) -V); name another: make run PYTHON=python3.12"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or newer, or set its path: make run PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Kalends needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) -V); choose another: make run PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot create virtual environments; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@$(PYTHON) -m venv .venv
 
 $(RUNTIME): requirements-run.txt pyproject.toml config/version.py | $(BIN)/python
@@ -49,35 +49,35 @@ run: $(RUNTIME) ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds 
 test: install ## run all tests against a real mongod
 	$(BIN)/python -m pytest -n 3 $(ARGS)
 
-check: install ## format, lint, strict types, tests
+check: install ## check formatting, lint rules and types, and run all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory test
 	TZ=Pacific/Auckland $(MAKE) --no-print-directory test ARGS="$(TIMED)"
 
-format: install ## rewrite the code in the house style
+format: install ## format the code and fix lint errors
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-catalogues: install ## bring new texts into schemas/locale
+catalogues: install ## update the translation catalogues in schemas/locale
 	$(BIN)/python -m schemas.catalogues
 
-lock: install ## update the locked dependencies (KEEP=1 changes no version without need)
+lock: install ## update the locked dependencies (KEEP=1 keeps versions where possible)
 	$(LOCK) --output-file requirements.txt pyproject.toml
 	$(LOCK) --constraint requirements.txt --extra embedded --build-deps-for editable --output-file requirements-run.txt pyproject.toml
 	$(LOCK) --constraint requirements-run.txt --extra embedded --extra dev --build-deps-for editable --output-file requirements-dev.txt pyproject.toml
 
-audit: install ## look for known vulnerabilities in the locked dependencies
+audit: install ## check the locked dependencies for known vulnerabilities
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements-dev.txt
 
-bench: $(if $(filter $(BIN)/python,$(BENCH_KALENDS)),install) $(BENCH_STAMP) ## measure Kalends beside limits and peers (EVENTS, SECONDS, ROUNDS, ONLY, READERS)
+bench: $(if $(filter $(BIN)/python,$(BENCH_KALENDS)),install) $(BENCH_STAMP) ## compare Kalends with its limits and peers (EVENTS, SECONDS, ROUNDS, ONLY, READERS)
 	@$(BENCH)/python -m benchmarks --python $(BENCH_KALENDS) --events $(EVENTS) --seconds $(or $(SECONDS),3) --rounds $(ROUNDS) --only "$(ONLY)" --readers $(READERS)
 
-bench-compare: $(BENCH_STAMP) ## what is left of the speed at 1,000,000 events
+bench-compare: $(BENCH_STAMP) ## compare the results for 20,000 and 1,000,000 events
 	@$(BENCH)/python -m benchmarks --compare benchmarks/results/20000.json benchmarks/results/1000000.json
 
-bench-lock: install ## renew the locked dependencies of the benchmarks
+bench-lock: install ## update the locked dependencies of the benchmarks
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file benchmarks/requirements.txt benchmarks/requirements.in
 
 $(BENCH_STAMP): benchmarks/requirements.txt
@@ -110,7 +110,7 @@ $(CLIENTS_STAMP): tests/clients/requirements.txt tests/clients/package-lock.json
 	@npm ci --prefix .venv/npm --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
-clients-lock: install ## renew the locked dependencies of `make browser` and `make clients`
+clients-lock: install ## update the locked dependencies of `make browser` and `make clients`
 	$(LOCK) --constraint requirements-dev.txt --output-file tests/browser/requirements.txt tests/browser/requirements.in
 	$(LOCK) --constraint requirements-dev.txt --output-file tests/clients/requirements.txt tests/clients/requirements.in
 	cd tests/clients && npm install --package-lock-only --omit-lockfile-registry-resolved=true --no-audit --no-fund

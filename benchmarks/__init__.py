@@ -1,1 +1,1 @@
-"""Kalends beside its limits and its peers, measured in one run."""
+"""Benchmarks that compare Kalends with its upper limits and its peers in one run."""

@@ -1,4 +1,4 @@
-"""The command line: `make bench`, or `python -m benchmarks`."""
+"""Command line of the benchmarks: `make bench`, or `python -m benchmarks`."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from benchmarks.workloads import Asking, Workload, workloads
 
 RESULTS = ROOT / "benchmarks" / "results"
 TITLES = {one.key: one.title for one in (*SYSTEMS, TWO)}
-FAN_OUT = "Peers: left empty. They keep no copies in step, so renaming a venue changes no event."
+FAN_OUT = "Peers: not measured. They do not update copies, so renaming a venue changes no event."
 NOTES = {
-    "search": ["Peers: a regular expression, as neither has an index of parts of words."],
-    "fanout": [FAN_OUT, "One connection: the next change is sent when all events show the last."],
-    "workers": ["On two cores the second process shares its core with mongod and the load generator."],
+    "search": ["Peers: a regular expression, since neither has an index for parts of words."],
+    "fanout": [FAN_OUT, "One connection: the next change is sent when all events show the previous one."],
+    "workers": ["On two cores the second process shares a core with mongod and the load generator."],
 }
 
 
 def parser() -> argparse.ArgumentParser:
-    main = argparse.ArgumentParser("benchmarks", description="Kalends beside its limits and its peers.")
-    main.add_argument("--events", type=int, default=20_000, help="events in the database")
-    main.add_argument("--seconds", type=float, default=3, help="length of one measurement")
-    main.add_argument("--rounds", type=int, default=3, help="measurements; the median counts")
-    main.add_argument("--only", default="", help="workloads, separated by commas")
+    main = argparse.ArgumentParser("benchmarks", description="Compare Kalends with its limits and its peers.")
+    main.add_argument("--events", type=int, default=20_000, help="number of events in the database")
+    main.add_argument("--seconds", type=float, default=3, help="duration of one measurement")
+    main.add_argument("--rounds", type=int, default=3, help="number of measurements; the median is reported")
+    main.add_argument("--only", default="", help="workloads to run, comma-separated")
     main.add_argument(
         "--readers",
         choices=("open", "public"),
         default="open",
-        help="who asks: one who sees all, or the public",
+        help="what readers see: open (all but the trash) or public",
     )
-    main.add_argument("--connections", type=int, default=32, help="connections that ask at the same time")
-    main.add_argument("--python", default=str(ROOT / ".venv/bin/python"), help="the Python that runs Kalends")
-    main.add_argument("--compare", nargs=2, type=Path, metavar="RESULT", help="compare two results, and end")
+    main.add_argument("--connections", type=int, default=32, help="number of concurrent connections")
+    main.add_argument("--python", default=str(ROOT / ".venv/bin/python"), help="Python that runs Kalends")
+    main.add_argument("--compare", nargs=2, type=Path, metavar="RESULT", help="compare two results and exit")
     return main
 
 
 class Bench:
-    """One run."""
+    """One run of the benchmarks."""
 
     def __init__(self, arguments: argparse.Namespace, shared: Shared, stack: ExitStack) -> None:
         self._arguments = arguments
@@ -63,7 +63,7 @@ class Bench:
         only = set(filter(None, self._arguments.only.split(",")))
         if unknown := only - {load.name for load in known}:
             sys.exit(
-                f"ONLY: no workload {', '.join(unknown)}; known: {', '.join(load.name for load in known)}"
+                f"ONLY: unknown: {', '.join(unknown)}; workloads: {', '.join(load.name for load in known)}"
             )
         return [load for load in known if not only or load.name in only]
 
@@ -129,14 +129,15 @@ def failed(load: dict[str, Any]) -> bool:
 
 def main() -> None:
     arguments = parser().parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is stopped on the way out
+    # Exiting this way runs the context managers, which stop the child processes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if arguments.compare:
         print(comparison_table(*(json.loads(path.read_text()) for path in arguments.compare)))
         return
     result = run(arguments)
     print(target_table(result["targets"], result["workloads"], TITLES))
     if arguments.only:
-        print("\nNot written: only a part was measured.")
+        print("\nResults not saved: only some of the workloads were measured.")
     else:
         keep(result)
     broken = [load["title"] for load in result["workloads"].values() if failed(load)]

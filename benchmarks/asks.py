@@ -1,4 +1,4 @@
-"""What a client may ask of an events service, in no service's own words."""
+"""Requests to an events service, independent of any service's API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import date, datetime, time
 
 @dataclass(frozen=True)
 class Listing:
-    """A page of twelve events that lie within whole days, by start; `usual` is the default range."""
+    """A page of twelve events within a range of days, sorted by start; `usual`: the default range."""
 
     since: date
     until: date
@@ -27,7 +27,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Item:
-    """One event by id."""
+    """One event by ID."""
 
     id: int
 
@@ -42,7 +42,7 @@ class BySlug:
 
 @dataclass(frozen=True)
 class Create:
-    """A new event, linked to records that are there."""
+    """A new event, linked to existing records."""
 
     title: str
     description: str
@@ -52,7 +52,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Update:
-    """A new title of an event."""
+    """A new title for an event."""
 
     id: int
     title: str
@@ -60,7 +60,7 @@ class Update:
 
 @dataclass(frozen=True)
 class RenameVenue:
-    """A new name of a venue, which all its events must show."""
+    """A new name for a venue, which all its events must show."""
 
     id: int
     name: str

@@ -1,6 +1,6 @@
-"""The load generator: a process of its own that keeps connections busy with prepared requests.
+"""The load generator: a separate process that keeps connections busy with prepared requests.
 
-Reads a job as JSON from stdin, and writes what it measured as JSON to stdout.
+Reads a job as JSON from stdin and writes the measurements as JSON to stdout.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import uvloop
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 CLOSES = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 PATIENCE = 600.0
-"""Seconds that answers under way are waited for at the end, so that they do not weigh on the next system."""
+"""Seconds to wait for responses in flight at the end, so that they do not slow down the next system."""
 
 
 class Load:
-    """What is sent and what came back."""
+    """The requests to send, and the measurements."""
 
     def __init__(self, port: int, requests: list[bytes], seconds: float) -> None:
         self.port = port
@@ -52,7 +52,7 @@ class Load:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: the next request goes out when the last answer is complete."""
+    """One connection: sends the next request when the last response is complete."""
 
     def __init__(self, load: Load, done: asyncio.Future[None]) -> None:
         self.load = load
@@ -117,14 +117,14 @@ class Connection(asyncio.Protocol):
 
 
 async def keep_busy(load: Load) -> None:
-    """One connection after the other: some servers close after each answer."""
+    """Opens one connection after the other: some servers close it after each response."""
     loop = asyncio.get_running_loop()
     while not load.ended():
         done: asyncio.Future[None] = loop.create_future()
         try:
             await loop.create_connection(partial(Connection, load, done), "127.0.0.1", load.port)
             await asyncio.wait_for(done, PATIENCE)
-        except OSError as error:  # a timeout is one, too
+        except OSError as error:  # includes TimeoutError
             load.errors.append(f"{type(error).__name__}: {error}")
 
 

@@ -1,4 +1,4 @@
-"""Many events at once: written past the API, in the shape that the API writes them."""
+"""Inserts many events directly into MongoDB, in the form in which the API stores them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from service.store.usage import UNUSED, uses
 
 CHUNK = 5000
 POPULAR = 1000
-"""Events at the last venue, whatever their number in all."""
+"""Number of events at the last venue, whatever the total."""
 SIZES = ((VENUE, 200), (ORGANIZER, 50), (CATEGORY, 20), (TAG, 50))
 Row = dict[str, Any]
 Counts = dict[tuple[str, int], Row]
 
 
 async def linked(store: Store, kind: Kind, number: int) -> list[Row]:
-    """Copies of records for events to link to."""
+    """Creates records for events to link to, and returns copies of them."""
     made = []
     for at in range(number):
         place = (
@@ -45,7 +45,7 @@ async def insert_events(
     distinct: int = 20_000,
     progress: Callable[[int], None] = lambda inserted: None,
 ) -> int:
-    """Events over two years from now. Answers the id of the first; the others follow it."""
+    """Inserts events over two years from now. Returns the ID of the first; the others follow in sequence."""
     chance = random.Random(7)
     terms = vocabulary(distinct, chance)
     numbers: dict[str, int] = {}
@@ -67,7 +67,7 @@ async def insert_events(
 async def _insert(store: Store, rows: Iterator[Row], number: int, progress: Callable[[int], None]) -> None:
     counts: Counts = {}
     events = store.database["events"]
-    await events.drop_indexes()  # building them afterwards is several times quicker
+    await events.drop_indexes()  # building them afterwards is several times faster
     for start in range(0, number, CHUNK):
         chunk = list(islice(rows, CHUNK))
         await events.insert_many(chunk, ordered=False)
@@ -87,7 +87,7 @@ def generated(
     begin: datetime,
     chance: random.Random,
 ) -> Iterator[Row]:
-    """A few words are common, most are rare, as in real texts."""
+    """Generates the events. A few words are common and most are rare, as in real text."""
     terms = list(numbers)
     weights = list(accumulate(1 / (rank + 2) for rank in range(len(terms))))
     *venues, popular = links["venue"]
@@ -114,7 +114,7 @@ def generated(
 
 
 def count(counts: Counts, event: Row) -> None:
-    """Adds an event to the counts of all that it links to."""
+    """Adds an event to the usage counts of all records that it links to."""
     for use, (is_public, is_live, end) in uses(event).items():
         kept = counts.setdefault(use, dict(UNUSED))
         for name, counted in (("publish", is_public), ("live", is_live)):

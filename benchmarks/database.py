@@ -1,6 +1,7 @@
-"""The shared database: an embedded mongod with the events, loaded once, for as long as stdin is open.
+"""The shared database: an embedded mongod with the events, which runs until stdin is closed.
 
-Runs with the project's own dependencies. Says lines of JSON: how far loading is, then where everything is.
+Runs with the project's own dependencies. The events are loaded once and reused by later runs. Prints lines of
+JSON: the progress of loading, then the connection string and facts about the data.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TOKEN = "benchmark"
 MADE = "bench_made"
 OURS = ("aiohttp", "motor", "pymongo", "orjson")
 RANK = 2000
-"""Rank of the word that is searched for: about one event in two hundred has it."""
+"""Frequency rank of the word to search for: about one event in two hundred contains it."""
 
 
 def say(**line: Any) -> None:
@@ -37,7 +38,7 @@ def say(**line: Any) -> None:
 
 
 async def load_once(store: Store, number: int) -> None:
-    """Loads the events, unless an earlier run did; half a load is begun afresh."""
+    """Loads the events unless an earlier run did; an incomplete load is started over."""
     made = store.database[MADE]
     if await made.find_one({"_id": number}):
         return
@@ -53,7 +54,7 @@ async def load_once(store: Store, number: int) -> None:
 
 
 async def facts(store: Store, first: int) -> dict[str, Any]:
-    """What workloads ask for."""
+    """The IDs and words that workloads use."""
 
     async def id_of(plural: str, title: str, name: str) -> int:
         found = await store.database[plural].find_one({title: name}, {"_id": 1})
@@ -74,11 +75,11 @@ async def facts(store: Store, first: int) -> dict[str, Any]:
 
 
 async def tidy(store: Store, number: int) -> dict[str, Any]:
-    """Takes away what write workloads have made, and puts the counters back. Answers the facts."""
+    """Deletes what write workloads have created and restores the counters. Returns the facts."""
     made = store.database[MADE]
     loaded = await made.find_one({"_id": number})
     assert loaded
-    with pymongo.timeout(PATIENCE):  # thousands of events leave two dozen indexes
+    with pymongo.timeout(PATIENCE):  # removes thousands of events from two dozen indexes
         await store.database["events"].delete_many({"_id": {"$gte": loaded["first"] + number}})
     async for row in made.find({"events": {"$exists": True}}):
         field, _, id = row["_id"].partition(":")

@@ -1,4 +1,4 @@
-"""What is known of the loaded data."""
+"""Facts about the loaded data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EARTH_KM = 6371.0088
 
 @dataclass(frozen=True)
 class Answer:
-    """What Kalends answers: how many bytes, and of a list which events and how many in all."""
+    """A response: its size and, for a list, the event IDs and the total."""
 
     size: int
     ids: tuple[int, ...] = ()
@@ -22,7 +22,7 @@ class Answer:
 
 @dataclass
 class Facts:
-    """The data, and what Kalends answers to whom asks for it."""
+    """The loaded data, and the responses that Kalends gives."""
 
     number: int
     first: int
@@ -36,11 +36,11 @@ class Facts:
     token: str
     versions: dict[str, str]
     public: bool = False
-    """Whether readers are the public, who see what is published, or may see all but the trash."""
+    """Whether readers are the public, who see published events only, or see all but the trash."""
     sample: dict[str, Any] = field(default_factory=dict)
-    """An event's public content, as it is stored."""
+    """The public fields of an event, as stored."""
     stored: int = 0
-    """Bytes of an event, as it is stored."""
+    """Average size in bytes of a stored event."""
     listed: dict[Listing, Answer] = field(default_factory=dict)
     sizes: dict[type[Ask], int] = field(default_factory=dict)
 

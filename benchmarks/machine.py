@@ -1,4 +1,4 @@
-"""What the numbers were measured on; nothing that names the machine."""
+"""Hardware and versions that a result was measured on; nothing that identifies the machine."""
 
 from __future__ import annotations
 

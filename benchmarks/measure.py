@@ -1,4 +1,4 @@
-"""Measuring: rounds in which the systems take turns, and the median over the rounds."""
+"""Measures a workload in rounds, with the systems taking turns, and reports the median."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from benchmarks.workloads import Workload
 
 COUNTED = ("query", "getmore", "insert", "update", "delete", "command")
 IDLE_SECONDS = 6.0
-"""Longer than the pause between two sweeps of Kalends, so that one is in it."""
+"""Longer than the interval between two background sweeps of Kalends, so that one is included."""
 DRAIN_SECONDS = 10.0
-"""Longest time that all connections together may wait for a last answer each."""
+"""Maximum time in which the last responses on all connections should arrive."""
 PROBE_SECONDS = 5.0
-"""How long a system is asked before it is believed to be slow."""
+"""How long a system is probed before it is considered slow."""
 Measured = dict[str, Any]
 
 
 class Meter:
-    """Counts the commands that reach MongoDB, less those that come when nothing is asked."""
+    """Counts the commands that reach MongoDB, minus those sent while there are no requests."""
 
     def __init__(self, database: Any) -> None:
         self._database = database
@@ -49,7 +49,7 @@ class Meter:
 
 
 def ask(system: Running, requests: list[str], connections: int, seconds: float) -> Measured:
-    """One run of the load generator."""
+    """Runs the load generator once."""
     job = {"port": system.port, "requests": requests, "connections": connections, "seconds": seconds}
     command = [sys.executable, "-m", "benchmarks.client"]
     run = subprocess.run(
@@ -71,7 +71,7 @@ def one_round(
 
 
 def requests_of(system: Running, load: Workload) -> list[str] | None:
-    """The requests of a workload in a system's words; None where it lacks one."""
+    """The requests of a workload for one system; None if it does not support all of them."""
     if system.system.lists_only and not load.lists:
         return None
     found = [system.dialect.request(one) for one in load.asks]
@@ -79,8 +79,8 @@ def requests_of(system: Running, load: Workload) -> list[str] | None:
 
 
 def bearable(system: Running, request: str, connections: int) -> int:
-    """As many connections as the system can answer in reasonable time; fewer only where one takes seconds.
-    The first answer of each of its processes may take longer than all others."""
+    """The number of connections that the system can serve in reasonable time: fewer only if a response takes
+    seconds. Probes repeatedly, since the first response of each process may take longer than all others."""
     begun, took = time.monotonic(), answering(system, request)
     while took * connections > DRAIN_SECONDS and time.monotonic() - begun < PROBE_SECONDS:
         took = min(took, answering(system, request))
@@ -88,7 +88,7 @@ def bearable(system: Running, request: str, connections: int) -> int:
 
 
 def answering(system: Running, request: str) -> float:
-    """Seconds until one request is answered."""
+    """Seconds until the response to one request is complete."""
     since = time.monotonic()
     system.answer(request.encode("latin-1"))
     return time.monotonic() - since
@@ -97,7 +97,7 @@ def answering(system: Running, request: str) -> float:
 def measure(
     systems: list[Running], load: Workload, connections: int, seconds: float, rounds: int, meter: Meter
 ) -> dict[str, Measured]:
-    """A warm-up of every system, then the rounds."""
+    """Warms up every system, then runs the rounds."""
     able = [(one, requests) for one in systems if (requests := requests_of(one, load))]
     many = {one.system.key: bearable(one, requests[0], connections) for one, requests in able}
     for system, requests in able:
@@ -111,7 +111,7 @@ def measure(
 
 
 def turned(requests: list[str], part: float) -> list[str]:
-    """The same, beginning elsewhere: every round asks for other events first, and makes others."""
+    """Rotates the requests, so that each round starts with different events and creates different ones."""
     at = int(part * len(requests))
     return requests[at:] + requests[:at]
 

@@ -1,4 +1,4 @@
-"""The picture: on each workload, requests per second of every system, on a logarithmic scale."""
+"""The chart: requests per second of every system on each workload, on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ COLOURS = {
 }
 INK, FAINT, GRID = "#1f2937", "#6b7280", "#e5e7eb"
 WIDTH, HEAD, FOOT, BAR = 9.0, 1.12, 0.3, 0.135
-"""Inches."""
+"""In inches."""
 HEADING = 1.9
-"""Bars that a workload's name takes up."""
+"""Height of a workload's heading, in bars."""
 DPI = 200
 Loads = list[dict[str, Any]]
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Two columns of the workloads that a peer can do, too."""
+    """Draws two columns, with the workloads that the peers support too."""
     mpl.rcParams.update({"font.family": "DejaVu Sans", "font.size": 8, "text.color": INK})
     loads = [load for load in result["workloads"].values() if "eve" in load["systems"]]
     half = next(at for at in range(len(loads) + 1) if height_of(loads[:at]) >= height_of(loads) / 2)
@@ -53,7 +53,7 @@ def height_of(loads: Loads) -> float:
 
 
 def scale(loads: Loads) -> tuple[float, float]:
-    """Room for the smallest bar, and for a label beside the largest."""
+    """Axis limits, with room for the smallest bar and for a label beside the largest."""
     rates = [one["rate"] for load in loads for one in load["systems"].values() if one["rate"]]
     return min(rates) / 2, max(rates) * 5
 
@@ -77,7 +77,7 @@ def text(axes: Axes, at: float, title: str) -> None:
 
 
 def label_of(systems: dict[str, Any], key: str) -> str:
-    """The rate; of the others also how many times as fast Kalends is."""
+    """The rate and, for other systems, how many times as fast Kalends is."""
     rate = systems[key]["rate"]
     shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
     lead = ratio(systems, key) if key != "kalends" else None
@@ -102,8 +102,8 @@ def write_head(figure: Figure, result: dict[str, Any], height: float) -> None:
     said = f"Requests per second with {result['events']:,} events"
     figure.text(0.02, 1 - 0.25 / height, said, fontsize=13, weight="bold", va="center")
     facts = (
-        "In brackets: how many times as many Kalends serves. One process each, in turns, on "
-        f"{about['cores']} cores shared with MongoDB {about['mongodb']} and the load generator. Logarithmic."
+        "In parentheses: how many times as fast Kalends is. One process each, in turns, on "
+        f"{about['cores']} cores shared with MongoDB {about['mongodb']} and the load generator. Log scale."
     )
     figure.text(0.02, 1 - 0.48 / height, facts, fontsize=7, color=FAINT, va="center")
     handles = [Patch(color=colour, label=result["titles"][key]) for key, colour in COLOURS.items()]

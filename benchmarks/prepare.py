@@ -1,4 +1,4 @@
-"""What must be known and made before measuring, and that all systems answer the same."""
+"""Preparation before measuring: collects facts, checks that all systems agree, creates collections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def look_at_data(database: Any, facts: Facts) -> None:
 
 
 def look_at_answers(kalends: Running, loads: Iterable[Workload], facts: Facts, *, lists: bool) -> None:
-    """How large each answer of Kalends is, and what a list shows. Lists come first: other questions write."""
+    """Records the size of each response and the content of lists. Lists go first: other requests write."""
     asked = [ask for load in loads for ask in distinct(load.asks) if isinstance(ask, Listing) is lists]
     for ask in asked:
         request = kalends.dialect.request(ask)
@@ -35,7 +35,7 @@ def look_at_answers(kalends: Running, loads: Iterable[Workload], facts: Facts, *
 
 
 def distinct(asks: list[Ask]) -> list[Ask]:
-    """Every list once, and one of each other kind of question."""
+    """Every list once, and one request of each other type."""
     found: dict[Any, Ask] = {}
     for ask in asks:
         found.setdefault(ask if isinstance(ask, Listing) else type(ask), ask)
@@ -43,19 +43,19 @@ def distinct(asks: list[Ask]) -> list[Ask]:
 
 
 def agree(systems: Iterable[Running], facts: Facts) -> None:
-    """Every system shows the same events in the same order, and the same total where it says one."""
+    """Checks that every system returns the same events in the same order, and the same total if any."""
     for ask, wanted in facts.listed.items():
         for one in systems:
             request = one.dialect.request(ask)
             found = one.dialect.page(one.answer(request)) if request else wanted
             if found.ids and (found.ids != wanted.ids or found.total not in (wanted.total, None)):
                 raise RuntimeError(
-                    f"{one.system.title} and Kalends differ: {found} is not {wanted}, of {ask}"
+                    f"{one.system.title} and Kalends differ on {ask}: {found}, expected {wanted}"
                 )
 
 
 def make_collections(database: Any, ids: list[int], facts: Facts) -> None:
-    """Collections that others than Kalends write to, and the ready bytes."""
+    """Creates the collections that the other systems write to, and the ready-made bytes."""
     shown = {id: answer.size // len(answer.ids) for answer in facts.listed.values() for id in answer.ids}
     fill(database["bench_motor_listed"], shown)
     fill(database["bench_motor_item"], dict.fromkeys(ids, facts.sizes.get(Item, 1)))
@@ -74,7 +74,7 @@ def fill(collection: Any, sizes: dict[int, int]) -> None:
 
 
 def copy_indexes(database: Any, name: str) -> None:
-    """The indexes of events on public fields. Slugs need not be unique: the peers do not make them so."""
+    """Copies the indexes of events on public fields. Slugs need not be unique: the peers do not ensure it."""
     for index, about in database["events"].index_information().items():
         fields = [field for field, _ in about["key"]]
         if index != "_id_" and not any(field.split(".")[0] in PRIVATE for field in fields):

@@ -1,4 +1,4 @@
-"""The shared database, seen from the benchmark: started as a child, with a bar while it loads."""
+"""Starts the shared database as a child process, with a progress bar while it loads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STOP_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Shared:
-    """Where the data is, and what is in it."""
+    """Connection to the shared database, and facts about its data."""
 
     uri: str
     name: str
@@ -50,7 +50,7 @@ def shared_database(python: str, number: int, public: bool) -> Iterator[Shared]:
 
 
 def loaded(process: subprocess.Popen[str], number: int) -> dict[str, Any]:
-    """What the child says when everything is there."""
+    """Waits until the child has loaded everything, and returns its final report."""
     assert process.stdout
     bar = None
     for line in process.stdout:

@@ -1,4 +1,4 @@
-"""The systems: how each is started, asked, weighed and stopped."""
+"""The systems under test: how to start, query, monitor and stop each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NO_TOTALS = {"BENCH_TOTALS": "0"}
 
 @dataclass(frozen=True)
 class System:
-    """What is measured, always one process; `lists_only` differs from another system in lists alone."""
+    """A system under test; `lists_only` means that it differs from another one only in lists."""
 
     key: str
     title: str
@@ -78,7 +78,7 @@ TWO = system("kalends2", "Kalends, two processes", SERVE, Kalends, KALENDS_WORKE
 
 
 class Running:
-    """A system that runs."""
+    """A running system."""
 
     def __init__(self, system: System, process: subprocess.Popen[bytes], port: int, facts: Facts) -> None:
         self.system = system
@@ -87,7 +87,7 @@ class Running:
         self._process = process
 
     def answer(self, request: bytes) -> bytes:
-        """The body of one answer; an error where it is none of success."""
+        """Sends one request and returns the response body; raises an error unless the status is 2xx."""
         head, _, body = request.partition(b"\r\n\r\n")
         first, *rest = head.decode().split("\r\n")
         method, path, _ = first.split(" ")
@@ -99,12 +99,12 @@ class Running:
         connection.close()
         if not 200 <= answer.status < 300:
             raise RuntimeError(
-                f"{self.system.title} answers {answer.status} to {method} {path}: {said[:500]!r}"
+                f"{self.system.title} returned {answer.status} for {method} {path}: {said[:500]!r}"
             )
         return said
 
     def wait(self) -> None:
-        """Until it answers anything at all but that it is not ready."""
+        """Waits until the system responds with any status but 503."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
             with suppress(OSError, HTTPException):
@@ -116,12 +116,12 @@ class Running:
         raise RuntimeError(f"{self.system.title} did not start")
 
     def ended(self) -> str | None:
-        """How it ended, if it did."""
+        """An error message if the process has exited, else None."""
         status = self._process.poll()
-        return None if status is None else f"{self.system.title} has ended with status {status}"
+        return None if status is None else f"{self.system.title} exited with status {status}"
 
     def peak(self) -> int:
-        """Bytes of memory that it and its children have held at most, each by itself."""
+        """The sum of the peak memory of the process and each of its descendants, in bytes."""
         pids, found = [self._process.pid], 0
         for pid in pids:
             with suppress(OSError):

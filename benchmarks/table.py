@@ -1,4 +1,4 @@
-"""The tables on the terminal."""
+"""Result tables for the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTHS = (9, 9, 9, 9, 8, 6, 12, 11)
 
 
 def shown(number: float | None, digits: int = 3) -> str:
-    """So many significant digits, and none after the point of a large number."""
+    """Formats a number with this many significant digits, and large ones without decimals."""
     if number is None:
         return ""
     if 0 < number < 0.1:
@@ -44,21 +44,19 @@ def workload_table(load: dict[str, Any], titles: dict[str, str]) -> str:
 
 
 def target_table(targets: list[dict[str, Any]], loads: dict[str, Any], titles: dict[str, str]) -> str:
-    lines = ["\nTargets: Kalends' requests per second over the other's"]
+    lines = ["\nTargets: Kalends' requests per second divided by the other system's"]
     for one in targets:
         mark = "PASS" if one["passed"] else "below"
         title, against = loads[one["workload"]]["title"], titles[one["against"]]
         lines.append(f"  {mark:<6} {title:<26} {against:<36} {times(one['ratio']):>9}  (≥ {one['least']:g}×)")
     reached = sum(one["passed"] for one in targets)
-    return "\n".join([*lines, f"  {reached} of {len(targets)} reached"])
+    return "\n".join([*lines, f"  {reached} of {len(targets)} targets met"])
 
 
 def comparison_table(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """What is left of the speed of lists at the larger number of events."""
+    """The speed of lists with the larger number of events, relative to the smaller."""
     small, large = sorted((one, other), key=lambda result: int(result["events"]))
-    lines = [
-        f"Kalends at {large['events']:,} events over Kalends at {small['events']:,}: requests per second"
-    ]
+    lines = [f"Requests per second of Kalends with {large['events']:,} and with {small['events']:,} events"]
     for name in LISTS:
         if name in small["workloads"] and name in large["workloads"]:
             few, many = (result["workloads"][name]["systems"]["kalends"]["rate"] for result in (small, large))

@@ -1,4 +1,4 @@
-"""What Kalends is meant to reach."""
+"""Performance targets of Kalends."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ LISTS = ("list", "category", "venue", "window")
 ITEMS = ("item", "again")
 PEERS = ("eve", "beanie")
 SAME = 0.7
-"""What is left of a list's speed when there are fifty times as many events."""
+"""Minimum share of a list's speed that must remain with fifty times as many events."""
 
 
 class Target(NamedTuple):
-    """On this workload, Kalends serves at least so many times the requests of that system."""
+    """Kalends must be at least `least` times as fast as the system `against` on this workload."""
 
     workload: str
     against: str
@@ -30,13 +30,13 @@ TARGETS = [
 
 
 def ratio(measured: dict[str, Any], against: str) -> float | None:
-    """How many times the requests of another system Kalends serves."""
+    """Requests per second of Kalends divided by those of another system."""
     ours, other = measured.get("kalends"), measured.get(against)
     return ours["rate"] / other["rate"] if ours and other and other["rate"] else None
 
 
 def judged(workloads: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every target whose workload was measured, with the ratio and whether it is reached."""
+    """Every target whose workload was measured, with the ratio and whether it was met."""
     found = []
     for target in TARGETS:
         if target.workload in workloads:

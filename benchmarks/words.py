@@ -1,4 +1,4 @@
-"""Made-up words for made-up events."""
+"""Random words for generated events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workloads: what is asked, over how many connections."""
+"""The workloads: which requests are sent, over how many connections."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from benchmarks.asks import Ask, BySlug, Create, Item, Listing, RenameVenue, Upd
 from benchmarks.facts import PER_PAGE, Facts
 
 POPULATION = 20_000
-"""Random events that are asked for; fewer where there are fewer."""
+"""Number of random events to request; all of them if there are fewer."""
 CREATED = 12_000
-"""Events to create: more than all rounds can, so that titles are new."""
+"""Number of events to create: more than all rounds can, so that titles are new."""
 DEEP = 50_000
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Requests that are repeated for a while; `two` sets two processes of Kalends beside one."""
+    """Requests that are repeated for a while; `two` compares two processes of Kalends with one."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class Workload:
 
 
 class Asking:
-    """Makes the questions that suit the loaded data."""
+    """Generates the requests for the loaded data."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -47,7 +47,7 @@ class Asking:
         return [Listing(self.plain.since, self.plain.until, **filter)]  # type: ignore[arg-type]
 
     def title(self) -> str:
-        """One that earlier runs on the same data have not given."""
+        """A title that earlier runs on the same data have not used."""
         return " ".join(self._new.choices(self._facts.words, k=5))
 
     def items(self) -> list[Ask]:
@@ -72,7 +72,7 @@ class Asking:
         return [RenameVenue(self._facts.popular, f"venue 199, {word}") for word in self._facts.words]
 
     def mixed(self) -> list[Ask]:
-        """Of forty requests nineteen list, nineteen read one, one creates, one updates."""
+        """Of forty requests, nineteen list, nineteen read one event, one creates and one updates."""
         parts = (self.items(), self.created(), self.updates())
         rounds = min(map(len, parts)) // 20
         found: list[Ask] = [self.plain] * (19 * rounds)

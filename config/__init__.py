@@ -1,4 +1,4 @@
-"""What the process is told: settings and logging."""
+"""Configuration: settings and logging."""
 
 from config.settings import FIELDS, SettingError, Settings, read_settings
 

@@ -1,4 +1,4 @@
-"""Variables that Kubernetes adds to every container beside a Service called `kalends` or `kalends-…`."""
+"""Environment variables that Kubernetes injects for a Service named `kalends` or `kalends-…`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 def is_injected(name: str, value: str) -> bool:
-    """KALENDS_PORT is also a setting of ours: Kubernetes gives it an address such as tcp://10.0.0.1:8080."""
+    """KALENDS_PORT is also a setting; the injected one is an address such as tcp://10.0.0.1:8080."""
     return bool(ALWAYS.fullmatch(name) or (BY_VALUE.fullmatch(name) and ADDRESS.match(value)))
 
 

@@ -1,4 +1,4 @@
-"""Logging: to standard error, as lines of text or as one JSON object per line."""
+"""Logging to standard error, as lines of text or as one JSON object per line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class TextFormatter(logging.Formatter):
-    """Lines for people: local time, level, logger, message."""
+    """Human-readable lines: local time, level, logger, message."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         when = f"{_local_second(int(record.created))},{int(record.msecs):03d}"
@@ -19,7 +19,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line. What is logged as `extra={"fields": {...}}` becomes fields of its own."""
+    """One JSON object per line; the items of `extra={"fields": {...}}` become members of it."""
 
     def format(self, record: logging.LogRecord) -> str:
         said: dict[str, Any] = {
@@ -50,7 +50,7 @@ def configure(level: str, form: str = "text") -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # A line per request must cost little: what no format here shows is not looked up for each line.
+    # A line per request must be cheap: skip the lookups of values that neither format shows.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     for noisy in ("pymongo", "asyncio", "aiohttp.access"):
         logging.getLogger(noisy).setLevel("WARNING")

@@ -1,4 +1,4 @@
-"""Readers: each turns the text of a setting into its value, or says what would be right."""
+"""Parsers for setting values; each raises ValueError with a description of what is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: read from KALENDS_* variables and flags, checked before anything starts."""
+"""Settings, read from KALENDS_* variables and command-line options and validated at startup."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ PREFIX = "KALENDS_"
 
 
 class SettingError(Exception):
-    """A setting that cannot be used: one line that names it and says what would be right."""
+    """An invalid setting or argument; the message is one line that names it and says what is allowed."""
 
 
 def setting(default: Any, read: Callable[[str], Any], help: str, unset: str = "") -> Any:
-    """A setting; `unset` says what applies when there is no fixed default."""
+    """A setting; `unset` describes the default where it is not a fixed value."""
     return field(default=default, metadata={"read": read, "help": help, "unset": unset})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything an operator can choose; the defaults serve one developer on one machine."""
+    """All settings; the defaults suit development on one machine."""
 
     host: str = setting("127.0.0.1", word, "IP address or host name to listen on")
     port: int = setting(8080, whole(0, 65535), "port to listen on (0: any free port)")
@@ -107,7 +107,7 @@ class Settings:
 
     @property
     def address(self) -> str:
-        """The base URL; by default the address listened on."""
+        """The base URL; by default the URL of the listening address."""
         host = "localhost" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
         host = f"[{host}]" if ":" in host else host
         return self.base_url or f"http://{host}:{self.port}"
@@ -117,7 +117,7 @@ class Settings:
         return f"{self.api_root}/calendar/events/v1"
 
     def variables(self) -> dict[str, str]:
-        """The settings as variables, to hand them to another process."""
+        """The settings as environment variables, for a child process."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         values |= {"cors_origins": self.cors_origins or ("none",), "data_dir": self.data_dir or ""}
         texts = {
@@ -141,7 +141,7 @@ FIELDS = {one.name: one for one in fields(Settings)}
 
 
 def read_settings(environment: Mapping[str, str], flags: Mapping[str, str | None]) -> Settings:
-    """Flags win over variables, variables over defaults; an unknown KALENDS_ name is an error."""
+    """Options override variables, variables override defaults; an unknown KALENDS_ name is an error."""
     environment = without_injected(environment)
     known = {PREFIX + name.upper(): one for name, one in FIELDS.items()}
     for name in environment:

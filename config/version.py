@@ -1,3 +1,3 @@
-"""The version of this release; the package takes it from here."""
+"""The version of this release, also of the package."""
 
 VERSION = "0.1.0"

@@ -1,1 +1,1 @@
-"""HTTP in, HTTP out."""
+"""HTTP handlers: parse requests, call the store, build responses."""

@@ -1,4 +1,4 @@
-"""What answers say: JSON bodies, list envelopes, links and entity tags."""
+"""Build responses: JSON bodies, list envelopes, pagination links and ETags."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ JSON = "application/json; charset=utf-8"
 
 
 def to_json(data: Any) -> bytes:
-    # What orjson answers takes up to twice the memory that it needs, which counts where it is kept.
+    # The bytes that orjson returns can occupy twice the memory they need; the copy trims them for caching.
     return bytes(memoryview(orjson.dumps(data)))
 
 
 def lasting_answer(body: bytes, content_type: str = JSON, headers: Mapping[str, str] | None = None) -> Answer:
-    """An answer that is the same as long as the service runs."""
+    """A response that does not change while the service runs."""
     return Answer(body, {"Content-Type": content_type, "ETag": entity_tag(0, body), **(headers or {})})
 
 
@@ -34,14 +34,14 @@ def json_answer(data: Any, status: int = 200, headers: Mapping[str, str] | None 
 
 
 def entity_tag(version: object, content: bytes) -> str:
-    """Names one version of what is shown. It begins with the record's version, which If-Match asks for."""
+    """The ETag of one version of a representation; it starts with the record's version, for If-Match."""
     return f'"{version}-{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
 
 
 def item_answer(
     kind: Kind, record: Document, view: View, tag: str, warnings: list[str], status: int = 200
 ) -> Reply:
-    """A record that was written."""
+    """The response to a write: the record and any warnings."""
     headers = {"ETag": tag}
     if status == 201:
         headers["Location"] = kind.rest_url(view.site, record["_id"])
@@ -50,7 +50,7 @@ def item_answer(
 
 
 def wanted_versions(request: web.Request) -> frozenset[int] | None:
-    """The versions that an If-Match header allows; None for any."""
+    """The record versions that an If-Match header accepts; None for any."""
     header = request.headers.get("If-Match", "*")
     if header.strip() == "*":
         return None
@@ -60,7 +60,7 @@ def wanted_versions(request: web.Request) -> frozenset[int] | None:
 def list_answer(
     request: web.Request, kind: Kind, total: int, items: list[bytes], query: Mapping[str, Any], view: View
 ) -> Answer:
-    """A page of a list, made of records that are rendered already."""
+    """One page of a list, assembled from rendered records."""
     number, pages = query["page"], math.ceil(total / query["per_page"])
     links = {"next": number + 1 if number < pages else 0, "prev": number - 1 if number > 1 else 0}
     urls = {name: page_url(request, kind, view, to) for name, to in links.items() if to}
@@ -79,7 +79,7 @@ LONG = {"next": "next", "prev": "previous"}
 
 
 def page_url(request: web.Request, kind: Kind, view: View, number: int) -> str:
-    """The address of a page of this list, with every filter of the request."""
+    """The URL of a page of this list, with every filter of the request."""
     kept = [(name, value) for name, value in query_pairs(request) if name not in ("page", "password")]
     pairs = [*kept, ("page", str(number))]
     return f"{view.site.api}/{kind.plural}?{urlencode(pairs, quote_via=quote)}"

@@ -1,4 +1,4 @@
-"""Request bodies: read within limits of time and size, and decompressed."""
+"""Read request bodies within limits of time and size, and decompress them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from schemas.language import Text
 
 READING_SECONDS = 10
 LONG = 8_000
-"""Compressed bytes from which decompressing is left to a thread."""
+"""Compressed bytes above which decompression runs in a thread."""
 CODINGS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 
 
 async def read_body(request: web.Request) -> bytes:
-    """The body as the client meant it: whole, and without its Content-Encoding."""
+    """The complete body, decompressed."""
     coding = coding_of(request) if request.body_exists else ""
     body = await received(request)
     if not body or not coding:
@@ -28,7 +28,7 @@ async def read_body(request: web.Request) -> bytes:
 
 
 def coding_of(request: web.Request) -> str:
-    """How the body is compressed; empty if it is not."""
+    """The Content-Encoding of the body; empty if it is not compressed."""
     sent = ",".join(request.headers.getall("Content-Encoding", ())).lower()
     codings = [coding for part in sent.split(",") if (coding := part.strip()) not in ("", "identity")]
     if not codings:
@@ -39,23 +39,23 @@ def coding_of(request: web.Request) -> str:
 
 
 async def received(request: web.Request) -> bytes:
-    """The bytes of the body as they were sent."""
+    """The body as sent, not yet decompressed."""
     try:
-        # No clock is set for what has arrived.
+        # A body that has arrived completely needs no timeout.
         async with asyncio.timeout(None if request.content.is_eof() else READING_SECONDS):
             return await request.read()
     except web.HTTPRequestEntityTooLarge:
         raise too_large(request.client_max_size) from None
     except TimeoutError:
         raise TooSlow from None
-    except OSError:  # what a lost connection raises, beside the timeouts above
+    except OSError:  # connection lost; TimeoutError, a subclass, is handled above
         raise Disconnected from None
     except web.RequestPayloadError:
         raise InvalidJson(Text("The body is incomplete: its chunks are not valid.")) from None
 
 
 def decompressed(body: bytes, coding: str, limit: int) -> bytes:
-    """Never takes more memory than the limit, whatever the body would become."""
+    """Decompress a body, never producing more than `limit` bytes."""
     stream = zlib.decompressobj(_window(body, coding))
     try:
         whole = stream.decompress(body, limit + 1)
@@ -75,7 +75,7 @@ def too_large(limit: int) -> TooLarge:
 
 
 def _window(body: bytes, coding: str) -> int:
-    """zlib's number for a format. Many clients send deflate without the zlib header that belongs to it."""
+    """zlib's wbits for a coding. Many clients send raw deflate data without the required zlib header."""
     if coding == "deflate" and body[0] & 0x0F != 8:
         return -zlib.MAX_WBITS
     return CODINGS[coding]

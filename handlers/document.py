@@ -29,7 +29,7 @@ from schemas.post import about
 from schemas.site import Site
 
 ProblemBody = Callable[[Problem], Document]
-"""The body that answers a problem; its status is in it."""
+"""Builds the body of an error response, which includes its status."""
 
 INTRODUCTION = Text(
     "Events, venues, organizers, categories and tags. Bodies are JSON; forms are accepted too. "
@@ -44,17 +44,17 @@ ANSWERED = {
     "PATCH": Text("The record after the change."),
     "DELETE": Text("The record that was deleted."),
 }
-"""What is answered, by the last method of an operation on records."""
+"""Descriptions of the success response, by the last method of an operation on records."""
 INTERFACE = "interface"
-"""The tag of the operations on no kind of record."""
+"""The tag of operations that belong to no kind of record."""
 PAGE = Text("One page of the list.")
 GENERAL: dict[int, Text] = {
     400: Text("The request is not valid; code and data.params say why."),
     403: Text("The caller may not do this or see this; code says why."),
 }
-"""What a status means that different problems have."""
+"""Descriptions of statuses that several errors share."""
 ANYWHERE = (Unauthenticated(), TooMany(), Unavailable())
-"""Problems that every operation may answer with."""
+"""Errors that every operation can return."""
 SECURITY = {
     "token": {
         "type": "apiKey",
@@ -83,7 +83,7 @@ class ErrorDataShape(Shape):
 
 
 class ErrorShape(Shape):
-    """How every error is shown."""
+    """The body of every error response."""
 
     code = fields.String(metadata=about(Text("what went wrong, for programs"), example="rest_invalid_param"))
     message = fields.String(metadata=about(Text("what went wrong, for people")))
@@ -91,14 +91,14 @@ class ErrorShape(Shape):
 
 
 class AnyShape(Schema):
-    """An object that describes itself."""
+    """An object with arbitrary members."""
 
     class Meta:
         unknown = INCLUDE
 
 
 def operations(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> list[Operation]:
-    """The description as Swagger 2.0 and as OpenAPI 3.1."""
+    """The operations that return the description, as Swagger 2.0 and as OpenAPI 3.1."""
 
     described, lock = cache(lambda: document(site, table, problem_body)), threading.Lock()
 
@@ -122,7 +122,7 @@ def operations(site: Site, table: Sequence[Operation], problem_body: ProblemBody
 
 
 def once(build: Callable[[str], Answer]) -> Callable[[str], Awaitable[Answer]]:
-    """Builds the answer of each language once, in a thread: it takes long enough to delay other requests."""
+    """Build the response for each language once, in a thread: it would block the event loop for too long."""
     building: dict[str, asyncio.Task[Answer]] = {}
 
     async def built(language: str) -> Answer:
@@ -134,8 +134,8 @@ def once(build: Callable[[str], Answer]) -> Callable[[str], Awaitable[Answer]]:
 
 
 def document(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> Document:
-    """The whole description in English: Swagger 2.0, but for answers with several examples by name."""
-    # The decorators keep their notes on the function they decorate, so each route gets one of its own.
+    """The description in English: Swagger 2.0, except that a response can have several named examples."""
+    # The decorators store their data on the function they decorate, so each route needs its own function.
     app = web.Application()
     for operation in table:
         for method in operation.methods:
@@ -150,7 +150,7 @@ def document(site: Site, table: Sequence[Operation], problem_body: ProblemBody) 
         schemes=[site.base_url.partition(":")[0]],
         host=site.host,
         consumes=["application/json", "application/x-www-form-urlencoded"],
-        # The order in which pages show them.
+        # In the order in which the documentation page shows them.
         tags=[{"name": kind.plural} for kind in KINDS] + [{"name": INTERFACE}],
         schema_name_resolver=schema_name,
     )
@@ -162,7 +162,7 @@ def document(site: Site, table: Sequence[Operation], problem_body: ProblemBody) 
 
 
 def schema_name(schema: Any) -> str | None:
-    """Event, EventInput, EventUpdate, EventUpdateBySlug. None keeps a schema where it is used."""
+    """Event, EventInput, EventUpdate, EventUpdateBySlug; None defines a schema inline."""
     instance = schema() if isinstance(schema, type) else schema
     name = type(instance).__name__
     if isinstance(instance, AnyShape):
@@ -171,7 +171,7 @@ def schema_name(schema: Any) -> str | None:
 
 
 def alternatives(converter: Any, field: Field[Any], ret: Document) -> Document:
-    """A field that takes values of several schemas. Swagger 2.0 has no word for it but an extension."""
+    """A field that accepts values of several schemas; Swagger 2.0 can express that only as an extension."""
     if not (one_of := field.metadata.get("one_of")):
         return {}
     for name in ("type", "items", "format"):
@@ -180,7 +180,7 @@ def alternatives(converter: Any, field: Field[Any], ret: Document) -> Document:
 
 
 def without_default(converter: Any, field: Field[Any], ret: Document) -> Document:
-    """What an update does not send keeps its value: there is no default."""
+    """Omit defaults from updates: a field that is not sent keeps its value."""
     if getattr(field.parent, "partial", None):
         ret.pop("default", None)
     return {}
@@ -230,7 +230,7 @@ def responses(operation: Operation, site: Site, problem_body: ProblemBody) -> Do
 
 
 def refusals(operation: Operation, problem_body: ProblemBody) -> Document:
-    """The problems that an operation answers with, by status; each is an example with its own code."""
+    """The error responses of an operation by status, with one example per error code."""
     found: dict[int, list[tuple[Problem, Document]]] = {}
     for problem in (*operation.problems, *ANYWHERE):
         body = problem_body(problem)
@@ -262,7 +262,7 @@ def answer_schema(operation: Operation) -> type[Schema]:
 
 
 def in_language(value: Any, language: str) -> Any:
-    """The document with every text for people translated; examples and structure stay."""
+    """The document with descriptions and summaries translated; examples are left unchanged."""
     if isinstance(value, dict):
         return {
             key: translate(one, language)

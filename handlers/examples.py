@@ -1,4 +1,4 @@
-"""Examples in the API description: records as they are shown, and what names them in a path."""
+"""Examples for the API description: representations of records, and their ids and slugs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PUBLISHED = datetime(2027, 1, 15, 9, 30)
 
 
 def example_id(kind: Kind) -> int:
-    """The ID that creating the example event on an empty database gives to a record of this kind."""
+    """The id that a record of this kind gets when the example event is created in an empty database."""
     return [one for one in KINDS if one.ids == kind.ids].index(kind) + 1
 
 
@@ -46,7 +46,7 @@ def _shown(kind: Kind, body: Mapping[str, Any], site: Site, more: Document) -> D
 
 
 def _linked(kind: Kind, sent: Any, site: Site) -> Any:
-    """What an event shows for a link: an array where an array was sent."""
+    """The representation of a linked record; a list if a list was sent."""
     if isinstance(sent, list):
         return [_linked(kind, one, site) for one in sent]
     return _shown(kind, {"name": sent} if isinstance(sent, str) else sent, site, {})

@@ -1,4 +1,4 @@
-"""Health: whether the process lives, and whether it can serve."""
+"""Liveness and readiness endpoints."""
 
 from __future__ import annotations
 

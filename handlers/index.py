@@ -1,4 +1,4 @@
-"""The namespace index: every route with its methods and arguments, read off the route table."""
+"""The namespace index: every route with its methods and arguments, generated from the route table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TYPES: tuple[tuple[type[Field[Any]], str], ...] = (
 
 
 class IndexInput(Input):
-    """Parameters of the index; both only tell what is answered anyway."""
+    """Parameters of the index; both are accepted but have no effect."""
 
     namespace = Words(metadata=about(Text("namespace of the routes"), default=NAMESPACE))
     context = Words(load_default="view", metadata=about(Text("scope of the answer")))
@@ -62,7 +62,7 @@ def described(site: Site, table: Sequence[Operation], language: str) -> Document
 
 
 def arguments(operation: Operation, language: str) -> Document:
-    """Every argument of an operation: those in the path, then those of its schemas."""
+    """Every argument of an operation: path parameters, then the fields of its schemas."""
     found: Document = {
         name: {"required": True, "type": "integer" if name == "id" else "string"}
         for name in re.findall(r"\{(\w+):", operation.path)

@@ -1,4 +1,4 @@
-"""Whole answers, kept for as long as the database says that nothing was written."""
+"""A cache of list responses, valid until anything is written to the database."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from schemas.dates import Moment, is_fixed
 from schemas.site import Site
 
 MOVING = ("strict_dates", "only_with_upcoming")
-"""Parameters that make every second count."""
+"""Parameters whose results depend on the current time."""
 Key = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An answer, and when it is true: in one generation of the database, within a span of time."""
+    """A cached response, valid for one generation of the database and within a time span."""
 
     answer: Answer
     generation: Hashable
@@ -33,8 +33,8 @@ class Entry:
 
 
 class Kept:
-    """Answers by what was asked. Each request asks for the generation first, so that none is answered with
-    what was true only before it came."""
+    """Cached responses by request, with one computation in flight per key. Each request first asks for the
+    database's current generation, so it never gets a response that was stale when it arrived."""
 
     def __init__(self, store: Store, memory: Memory) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class Kept:
         self._making: dict[Key, asyncio.Task[Answer]] = {}
 
     async def answer(self, key: Key, make: Callable[[], Awaitable[tuple[Answer, datetime]]]) -> Answer:
-        """The answer to a key. `make` makes it, and says until when it holds if nothing is written."""
+        """The response for a key. `make` computes it, and when it expires if nothing is written."""
         generation = await self._store.generation.now()
         if generation is None:
             return (await make())[0]
@@ -65,8 +65,8 @@ class Kept:
 
 
 def holds_until(query: Mapping[str, Any], sent: Iterable[tuple[str, str]], site: Site) -> datetime:
-    """How long a list stays the same if nothing is written: the present second where it looks at the clock,
-    else the present day of the site, since lists begin today."""
+    """When a list expires if nothing is written: after a second if it depends on the current time, otherwise
+    at the end of the day in the site's time zone, because lists start today by default."""
     now = site.now()
     dates = [text for name, text in sent if isinstance(query.get(name), Moment)]
     if any(query.get(name) for name in MOVING) or not all(is_fixed(text) for text in dates):

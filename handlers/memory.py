@@ -1,4 +1,4 @@
-"""What a process keeps of its answers: so many bytes in all; what was not used for longest goes first."""
+"""The LRU cache behind all response caches of a process, limited by total size in bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
 LARGEST = 136 * 1024 * 1024
-"""Bytes that a process keeps."""
+"""Maximum size of the cache in bytes, per process."""
 ROOM = 1000
-"""Bytes that each value takes beside those that it has: a key, a head, tags."""
+"""Estimated overhead of each entry in bytes: its key, headers and ETag."""
 Value = TypeVar("Value")
 
 
 class Memory:
-    """Values by key, each with the number of bytes that it has."""
+    """An LRU cache whose entries each have a size in bytes."""
 
     def __init__(self, largest: int = LARGEST) -> None:
         self._largest = largest
@@ -41,7 +41,7 @@ class Memory:
 
 
 class Drawer(Generic[Value]):
-    """A part of a memory. All share its room: most of it has what is asked for most."""
+    """A namespace within a cache. All namespaces share one size limit and one LRU order."""
 
     def __init__(self, memory: Memory, label: str) -> None:
         self._memory, self._label = memory, label

@@ -8,11 +8,11 @@ from schemas.kind import Document
 
 JSON = "application/json"
 SECURITY = {"apiKey": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"}}
-"""What stands in OpenAPI 3.1 for the types of Swagger 2.0."""
+"""OpenAPI 3.1 security schemes by their Swagger 2.0 type."""
 
 
 def swagger(generated: Document) -> Document:
-    """Swagger 2.0 has one example for each answer, and parameters that cannot be null."""
+    """Reduce to Swagger 2.0, which allows one example per response and no nullable parameters."""
 
     def answer(said: Document) -> Document:
         if "examples" not in said:
@@ -28,7 +28,7 @@ def swagger(generated: Document) -> Document:
 
 
 def openapi(generated: Document) -> Document:
-    """The same as OpenAPI 3.1. Only parameters have defaults: clients would send those of a body."""
+    """Convert to OpenAPI 3.1. Only parameters keep defaults: generated clients would send those of a body."""
     host, path = generated["host"], generated["basePath"]
     definitions, security = generated["definitions"], generated["securityDefinitions"]
     examples = {f"#/definitions/{name}": one.get("example") for name, one in definitions.items()}
@@ -57,7 +57,7 @@ def _without(said: Document, *names: str) -> Document:
 
 
 def _security(said: Document) -> Document:
-    # Where Swagger 2.0 tells people how to spell the header, a bearer token is one of its own words here.
+    # OpenAPI 3.1 has a bearer scheme, so the description of how to write the header is not needed.
     return SECURITY[said["type"]] | ({} if said["type"] == "apiKey" else {"description": said["description"]})
 
 
@@ -95,7 +95,7 @@ def _answer(said: Document) -> Document:
 
 
 def _schema(said: Document) -> Document:
-    """A schema, whose dialect of JSON Schema knows null and alternatives."""
+    """Convert a schema to JSON Schema, which has null and oneOf."""
     told: Document = {}
     for name, one in said.items():
         match name:

@@ -1,4 +1,4 @@
-"""The route table: every operation of every kind, with all that its document says."""
+"""The route table: every operation on every kind of record, with its documentation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ BAD_PAGE = InvalidFields({"page": Text("Must be a whole number of at least {leas
 
 @dataclass(frozen=True)
 class Operation:
-    """One entry of the route table, with all that its document says."""
+    """One entry of the route table, with everything the API description says about it."""
 
     id: str
-    """Its name in generated clients, for the last of its methods; see `id_of`."""
+    """The operationId of the last of its methods; see `id_of` for the others."""
     methods: tuple[str, ...]
     path: str
     handler: Handler
@@ -36,7 +36,7 @@ class Operation:
     partial: bool = False
     status: int = 200
     problems: tuple[Problem, ...] = ()
-    """An example of every problem that it may answer with."""
+    """One example of each error that it can return."""
     is_list: bool = False
 
     def id_of(self, method: str) -> str:
@@ -44,7 +44,7 @@ class Operation:
 
 
 def operations(kind: Kind, store: Store, site: Site, kept: Memories) -> list[Operation]:
-    """The operations of one kind; posts are addressed by slug too."""
+    """The operations on one kind; posts can be addressed by slug too."""
     handlers = RecordHandlers(kind, store, site, kept)
     table = [*on_list(kind, handlers), *on_item(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.schema)]
     if kind.is_post:
@@ -135,5 +135,5 @@ def on_item(
 
 
 def bad_body(kind: Kind) -> tuple[Problem, ...]:
-    """What may be wrong with any body."""
+    """Errors that any request body can cause."""
     return (InvalidFields({kind.title: Text("Must not be blank.")}), errors.InvalidJson(), *SENDING)

@@ -1,4 +1,4 @@
-"""Pages for people: the documentation, and where a record's own address leads."""
+"""The documentation page, and redirects from a record's public URL to the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASSETS = {
     "start.js": ("docs", "text/javascript; charset=utf-8"),
     "kalends.css": ("docs", "text/css; charset=utf-8"),
 }
-"""The files of the documentation page, each with its folder and its type."""
+"""Files of the documentation page, each with its folder and content type."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -1,4 +1,4 @@
-"""Query strings and bodies as plain values, in all the spellings that clients use."""
+"""Parse query strings and request bodies, in every notation that clients use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_FIELDS = 1000
 
 
 class TooManyFields(Exception):
-    """A query string or a form has more fields than are read."""
+    """A query string or form has more fields than allowed."""
 
 
 def query_pairs(request: web.Request) -> list[tuple[str, str]]:
@@ -34,7 +34,7 @@ def query_pairs(request: web.Request) -> list[tuple[str, str]]:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """Names and values. Nothing between two `&` is no field."""
+    """Names and values; empty fields, as in `a=1&&b=2`, are ignored."""
     fields = [field for field in text.split("&") if field]
     if len(fields) > MOST_FIELDS:
         raise TooManyFields
@@ -42,7 +42,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
-    """The parameters of a query string; an empty one counts as not sent."""
+    """The parameters of a query string; one with an empty value counts as not sent."""
     if not request.rel_url.raw_query_string:
         return {}
     fields = reader_of(schema).fields
@@ -59,12 +59,12 @@ def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
 
 
 def language_of(request: web.BaseRequest) -> str:
-    """The language that the caller wants to be answered in."""
+    """The language that the caller asks for."""
     return preferred(request.query.get("lang"), request.headers.get("Accept-Language", ""))
 
 
 async def body_values(request: web.Request) -> dict[str, Any]:
-    """The fields of a body: a JSON object or a form."""
+    """The fields of a request body: a JSON object or a form."""
     body = await read_body(request)
     if not body:
         return {}
@@ -99,14 +99,14 @@ def _form(body: bytes) -> dict[str, Any]:
     for name, value in pairs:
         if match := NAME.fullmatch(name):
             keys = [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])][:DEEPEST]
-            # A name that comes again without brackets is a list as well.
+            # A name repeated without brackets is a list as well.
             repeated = len(keys) == 1 and keys[0] in values
             _place(values, [*keys, ""] if repeated else keys, value)
     return {name: _as_list(value) for name, value in values.items()}
 
 
 def _place(values: dict[str, Any], keys: list[str], value: str) -> None:
-    """Puts a value where its bracketed name says: `organizer[0][email]`, `tags[]`."""
+    """Store a value at the path given by its bracketed name: `organizer[0][email]`, `tags[]`."""
     for key in keys[:-1]:
         name = key or _next(values)
         inner = values.setdefault(name, {})
@@ -116,12 +116,12 @@ def _place(values: dict[str, Any], keys: list[str], value: str) -> None:
 
 
 def _next(values: dict[str, Any]) -> str:
-    """The number after the last one."""
+    """The index after the highest one in use."""
     return str(max((int(key) for key in values if key.isascii() and key.isdigit()), default=-1) + 1)
 
 
 def _as_list(value: Any) -> Any:
-    """Mappings whose keys are all numbers are lists."""
+    """Turn mappings whose keys are all numbers into lists."""
     if not isinstance(value, dict):
         return value
     inner = {key: _as_list(one) for key, one in value.items()}

@@ -1,4 +1,4 @@
-"""What handlers need from the store; the service gives it to them."""
+"""The interfaces of the store that handlers depend on; the service implements them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from schemas.site import Site
 
 Ref = int | str
 Glance = Mapping[str, Any]
-"""What tells a record's version and who may see it, without its content."""
+"""A projection of a record: its version and the fields that decide who may see it."""
 
 
 class Page(Protocol):
-    """One page of a list, and how long the list is."""
+    """One page of a list, and the total number of records."""
 
     @property
     def glances(self) -> list[Document]: ...
@@ -25,7 +25,7 @@ class Page(Protocol):
 
 
 class Generation(Protocol):
-    """What tells whether anything was written since; None where it cannot be told."""
+    """A value that changes with each write to the database; None where MongoDB cannot provide one."""
 
     @property
     def last(self) -> Hashable | None: ...
@@ -33,7 +33,7 @@ class Generation(Protocol):
 
 
 class Store(Protocol):
-    """Records of all kinds."""
+    """Access to records of all kinds."""
 
     site: Site
 

@@ -1,4 +1,4 @@
-"""What every kind of record lets a caller do: list, create, read, update, delete."""
+"""The handlers that all kinds of records share: list, create, read, update, delete."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from handlers.singles import Singles
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
 from schemas.fields import LARGEST
-from schemas.kind import Document, Input, Kind, ReadInput, View, load_valid
+from schemas.kind import Document, Input, Kind, ReadInput, View, load, load_valid
 from schemas.language import Text, translate
 from schemas.post import about
-from schemas.selection import Selection
+from schemas.selection import Selection, select
 from schemas.site import Site
 from schemas.text_fields import Words
 from schemas.warnings import warnings_of
 
 CALLER = "caller"
 LONG = 20_000
-"""Characters of texts in a body from which reading it is left to a thread."""
+"""Size of a body, in characters, above which validation runs in a thread."""
 
 
 class PasswordInput(Input):
@@ -47,7 +47,7 @@ class EventReadInput(PasswordInput, ReadInput):
 
 
 class Memories(NamedTuple):
-    """What is kept of answers, for all kinds together."""
+    """The response caches, shared by all kinds."""
 
     shelf: Shelf
     kept: Kept
@@ -59,7 +59,7 @@ def memories(store: Store, memory: Memory) -> Memories:
 
 
 class RecordHandlers:
-    """The handlers of one kind. Each reads the request, asks the store, and answers."""
+    """The handlers of one kind. Each parses the request, calls the store and builds the response."""
 
     def __init__(self, kind: Kind, store: Store, site: Site, memories: Memories) -> None:
         self.kind = kind
@@ -94,7 +94,7 @@ class RecordHandlers:
         view = View(self.site, request[CALLER], self._selected(sent))
         kind, ref = self.kind, addressed(request, self.kind)
         kept = self.singles.take(kind, ref, view)
-        # What is not kept is read in any case: there is nothing to ask before that.
+        # On a cache miss the record is read anyway: the last known generation will do, without a round trip.
         generation = await self.store.generation.now() if kept else self.store.generation.last
         if kept and kept.holds(generation):
             return kept.answer.to(request)
@@ -107,13 +107,13 @@ class RecordHandlers:
                 return self.singles.keep(kind, ref, glance, view, generation, kept.answer).to(request)
         record = await self.store.read(kind, ref, view.caller, password)
         answer = self.singles.render(kind, ref, record, view, generation)
-        # Records that were found together are all rendered before the first of them goes on, for the reason
-        # that Reply.write_eof has.
+        # Records read in one batch are all rendered before the first response is sent; Reply.write_eof says
+        # why.
         await asyncio.sleep(0)
         return answer.to(request)
 
     def updating(self, schema: type[Input]) -> Handler:
-        """The update of a route: by id and by slug they take different fields."""
+        """The update handler of a route; updates by id and by slug accept different fields."""
 
         async def update(request: web.Request) -> web.StreamResponse:
             caller = writer(request, self.kind)
@@ -138,27 +138,25 @@ class RecordHandlers:
     async def _loaded(
         self, schema: type[Input], sent: Mapping[str, Any], *, partial: bool = False
     ) -> tuple[Document, Problems]:
-        """The values of a body. Cleaning long HTML takes its time, so a thread does it."""
-        is_long = sum(len(value) for value in sent.values() if isinstance(value, str)) > LONG
+        """Validate a body, in a thread if it is long: sanitizing its HTML would block the event loop."""
         work = functools.partial(load_valid, schema, sent, self.site, partial=partial)
-        return await asyncio.to_thread(work) if is_long else work()
+        return await asyncio.to_thread(work) if len(str(sent)) > LONG else work()
 
     def _selected(self, sent: Mapping[str, Any]) -> Selection | None:
-        """The keys that a GET of one record asks for."""
-        query, problems = load_valid(ReadInput, sent, self.site) if "fields" in sent else ({}, Problems())
-        selection = self._selection(query, problems)
-        problems.refuse()
-        return selection
+        """The fields that a GET of one record asks for."""
+        if "fields" not in sent:
+            return None
+        return select(self.kind.shape, tuple(load(ReadInput, sent, self.site)["fields"]))
 
     def _selection(self, query: Mapping[str, Any], problems: Problems) -> Selection | None:
         with problems.gather():
-            return Selection(self.kind.shape, query["fields"]) if query.get("fields") else None
+            return select(self.kind.shape, tuple(query["fields"])) if query.get("fields") else None
         return None
 
     def _written(
         self, request: web.Request, record: Document, sent: Mapping[str, Any], status: int = 200
     ) -> web.StreamResponse:
-        """A record as it is after a write, with warnings for what was sent."""
+        """The response to a write: the new state of the record, with warnings about the request."""
         view, language = View(self.site, request[CALLER]), language_of(request)
         tag = self.singles.tag(self.kind, record, view, "written")
         warnings = [translate(text, language) for text in warnings_of(self.kind, sent)]
@@ -166,7 +164,7 @@ class RecordHandlers:
 
 
 def writer(request: web.Request, kind: Kind) -> Caller:
-    """The caller, who must be one that may write records of this kind at all."""
+    """The caller; raises unless their role may write records of this kind."""
     caller: Caller = request[CALLER]
     if caller.role is None:
         raise Unauthenticated
@@ -176,7 +174,7 @@ def writer(request: web.Request, kind: Kind) -> Caller:
 
 
 def addressed(request: web.Request, kind: Kind) -> Ref:
-    """The record that the path names: an id, or a slug."""
+    """The id or slug in the path."""
     if digits := request.match_info.get("id"):
         if len(digits) > 19 or int(digits) > LARGEST:
             raise NotFound(kind=kind.name)
@@ -188,6 +186,6 @@ def addressed(request: web.Request, kind: Kind) -> Ref:
 
 
 def sent_password(request: web.Request, *places: dict[str, Any]) -> str | None:
-    """The password of a protected event: from the first of the places that has one, or from its header."""
+    """The password of a protected event, from the first place that has one, or from X-Event-Password."""
     sent = [*(values.get("password") for values in places), request.headers.get("X-Event-Password")]
     return next((password for password in sent if password and isinstance(password, str)), None)

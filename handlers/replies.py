@@ -1,5 +1,5 @@
-"""Answers, and how they are sent. What is the same for everybody who gets an answer is written once: aiohttp
-makes the head of each response anew, which takes longer than to find an answer that is kept."""
+"""Responses, and how they are sent. The status line and headers of a cached response are serialized once:
+aiohttp would serialize them for each request, which takes longer than the cache lookup."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from aiohttp.http import HttpVersion11
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # Answers differ by caller and language; a cache must ask again, which an ETag makes cheap.
+    # Responses vary by caller and language: caches must revalidate, which ETags make cheap.
     "Cache-Control": "no-cache",
     "Vary": "Authorization, X-Event-Password, Accept-Language, Accept-Encoding, Origin",
-    # Without it aiohttp tells its own version, and Python's.
+    # By default aiohttp would reveal its own version and Python's.
     "Server": "kalends",
 }
-"""Of every answer that does not say otherwise."""
+"""Default headers of every response."""
 BARE = (204, 304)
-"""Statuses without a body, whose length would be that of another answer."""
+"""Statuses without a body or Content-Length; in a 304 it would be the length of the 200 response."""
 REASONS = {499: "Client Closed Request"}
-"""Statuses that Python has no name for. The client never reads this one; the log does."""
+"""Reason phrases missing from HTTPStatus. No client receives this one: the connection is already closed."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Answer:
-    """An answer that can be given more than once. Its head is what is sent of its status and headers."""
+    """A response that can be sent more than once; `head` is its serialized status and headers."""
 
     __slots__ = ("body", "head", "headers", "status", "tag")
 
@@ -48,12 +48,12 @@ class Answer:
         return len(self.head) + len(self.body)
 
     def to(self, request: web.Request) -> Reply:
-        """What a client gets: 304 if it has this already."""
+        """The response to one request: 304 if the client already has this version."""
         return not_modified(request, self.tag) or Reply(self)
 
 
 class Reply(web.StreamResponse):
-    """An answer on its way to one client. Its headers are sent beside those of the answer."""
+    """A response on its way to one client. Its own headers are sent in addition to those of `answer`."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(status=answer.status)
@@ -66,7 +66,7 @@ class Reply(web.StreamResponse):
 
     async def write_eof(self, data: bytes = b"") -> None:
         request = self._asked
-        assert request is not None, "prepare it first"
+        assert request is not None, "prepare() was not called"
         body = b"" if request.method == "HEAD" else self.answer.body
         parts = (
             b"HTTP/1.1 " if request.version >= HttpVersion11 else b"HTTP/1.0 ",
@@ -77,8 +77,8 @@ class Reply(web.StreamResponse):
             b"\r\n",
             body,
         )
-        # Answers that are ready at the same moment are sent one right after the other: the same work over and
-        # over is quicker than by turns with other work, since the processor has at hand what it needs.
+        # Responses that become ready in the same event loop iteration are written back to back: repeating one
+        # kind of work is faster than alternating with others, because the CPU caches stay warm.
         await asyncio.sleep(0)
         await request.writer.write_eof(b"".join(parts))
         self._body_length = len(body)  # for the request log
@@ -90,13 +90,13 @@ class Reply(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool | None:
-        """As the client wants it, unless the connection was told to end."""
+        """As the client asks, unless the response forces the connection to close."""
         forced = super().keep_alive
         return self._asked.keep_alive if forced is None and self._asked else forced
 
 
 def not_modified(request: web.Request, tag: str) -> Reply | None:
-    """304, if the client says that it has what the tag names."""
+    """A 304 response if If-None-Match contains the ETag."""
     held = request.headers.get("If-None-Match")
     if held is None or not tag or (tag not in held and held.strip() != "*"):
         return None
@@ -105,13 +105,13 @@ def not_modified(request: web.Request, tag: str) -> Reply | None:
 
 def written(headers: Mapping[str, str]) -> bytes:
     if CONTROL.search("".join(headers.values())):
-        raise ValueError(f"a header would end too early: {headers}")
+        raise ValueError(f"control character in a header value: {headers}")
     return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
 
 
 @lru_cache(100)
 def _beginning(status: int, names: tuple[str, ...]) -> bytes:
-    """The status, and the headers of every answer; an answer may have its own by some of their names."""
+    """The status line and the default headers, without those in `names`, which the response sets itself."""
     others = {name: value for name, value in HEADERS.items() if name not in names}
     reason = REASONS.get(status) or HTTPStatus(status).phrase
     return f"{status} {reason}\r\n".encode() + written(others)

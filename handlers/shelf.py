@@ -1,4 +1,4 @@
-"""Records as lists show them, rendered once for each version: a page is made of what is current."""
+"""A cache of records rendered for lists, one rendering per version; pages are assembled from it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Key = tuple[object, ...]
 
 
 class State(NamedTuple):
-    """What a rendering is made of: a version and, of a term, how many events it has."""
+    """What a rendering depends on: the record's version and, for a term, its number of events."""
 
     version: int
     events: int | None
 
 
 class Shelf:
-    """Bytes by record and caller. Nothing is shown from here unless it is what was just found."""
+    """Rendered records by record and caller, used only if they match the version just queried."""
 
     def __init__(self, store: Store, memory: Memory) -> None:
         self._store = store
         self._memory = Drawer[tuple[State, bytes]](memory, "shelf")
 
     async def listed(self, kind: Kind, glances: Sequence[Glance], view: View) -> list[bytes]:
-        """The records of a page as lists show them, in its order."""
+        """The rendered records of a page, in page order."""
         keys = {
             glance["_id"]: (view.site.namespace, kind.name, glance["_id"], view.caller.sight)
             for glance in glances
@@ -40,7 +40,7 @@ class Shelf:
         found = {glance["_id"]: self._take(keys[glance["_id"]], kind, glance) for glance in glances}
         missing = [id for id, body in found.items() if body is None]
         for record in await self._store.fetch(kind, missing) if missing else ():
-            if view.caller.sees(record):  # it may have been hidden since it was found
+            if view.caller.sees(record):  # it may have been hidden since the query
                 body = to_json(shown_in_list(kind, record, view))
                 found[record["_id"]] = self._keep(keys[record["_id"]], kind, record, body)
         return [selected(body, view) for body in found.values() if body is not None]
@@ -55,12 +55,12 @@ class Shelf:
 
 
 def selected(body: bytes, view: View) -> bytes:
-    """A rendered record with only the keys that are asked for."""
+    """A rendered record reduced to the requested fields."""
     return to_json(view.selection.of(orjson.loads(body))) if view.selection else body
 
 
 def state_of(kind: Kind, record: Glance) -> State:
-    # What is shown of a term counts its events, which is not a change of the term.
+    # A term is shown with its event count, which changes without a new version of the term.
     return State(record["version"], None if kind.is_post else record["events"]["publish"])
 
 

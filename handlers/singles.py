@@ -1,4 +1,4 @@
-"""Records as they are shown alone, kept with all that their showing depends on."""
+"""A cache of responses for single records."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from schemas.event_view import is_locked
 from schemas.kind import Document, Kind, View
 
 FORM = 2
-"""Counts changes of how records are shown: clients must not keep what an older service has sent."""
+"""Part of every ETag. Increment it when the representation changes, to invalidate clients' cached copies."""
 Key = tuple[Hashable, ...]
 
 
 class Single(NamedTuple):
-    """An answer, the state of the record in it, and the generation of the database that has it so."""
+    """A cached response, the state of its record, and the database generation in which it is current."""
 
     answer: Answer
     state: State
     generation: Hashable | None
 
     def holds(self, generation: Hashable | None) -> bool:
-        """Whether it can be given without a further question: nothing at all was written since."""
+        """Whether it can be sent without another query: nothing at all has been written since."""
         return generation is not None and self.generation == generation
 
     def shows(self, kind: Kind, glance: Glance) -> bool:
-        """Whether the record is still as it was."""
+        """Whether the record is unchanged."""
         return self.state == state_of(kind, glance)
 
 
 class Singles:
-    """Answers by kind, id or slug, and who asks."""
+    """Cached responses by kind, id or slug, and view."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = Drawer[Single](memory, "singles")
 
     def take(self, kind: Kind, ref: Ref, view: View) -> Single | None:
-        """How a record was shown lately."""
+        """The cached response, which may be stale."""
         return self._memory.take(key_of(kind, ref, view))
 
     def render(
@@ -55,7 +55,7 @@ class Singles:
         return self.keep(kind, ref, record, view, generation, answer)
 
     def tag(self, kind: Kind, glance: Glance, view: View, occasion: str = "read") -> str:
-        """The entity tag of a record, made of all that its showing depends on."""
+        """The ETag of a record, derived from everything its representation depends on."""
         version, events = state_of(kind, glance)
         depends = (FORM, view.site.facts, view.key, occasion, kind.name, glance["_id"], version, events)
         return entity_tag(version, repr(depends).encode())
@@ -69,7 +69,7 @@ class Singles:
         generation: Hashable | None,
         answer: Answer,
     ) -> Answer:
-        # Whoever asks for a protected event is asked for its password each time.
+        # Without a generation the cached response is never sent unchecked: each request needs the password.
         true_for = None if is_locked(glance) else generation
         kept = Single(answer, state_of(kind, glance), true_for)
         self._memory.keep(key_of(kind, ref, view), kept, answer.size)

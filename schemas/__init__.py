@@ -1,4 +1,4 @@
-"""The vocabulary of the service: pure, without input or output."""
+"""The domain model: record kinds, field types, validation and errors; no database or network access."""
 
 from schemas.category import CATEGORY
 from schemas.event import EVENT

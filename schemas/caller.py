@@ -1,4 +1,4 @@
-"""Who is asking, and what that lets them see and do."""
+"""Callers: roles, and what each may read and write."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Role(StrEnum):
 WRITERS = {Role.CONTRIBUTOR, Role.AUTHOR, Role.EDITOR, Role.ADMIN}
 EDITORS = {Role.EDITOR, Role.ADMIN}
 PUBLISHED = ("publish", "future")
-"""Statuses of what is public, or will be on its date."""
+"""Statuses of records that are public, or will be on their publication date."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller with a role, or without one: the public."""
+    """The sender of a request: a role, or none for the anonymous public."""
 
     id: int = 0
     role: Role | None = None
     unlocks: bool = False
-    """Reads and writes protected events without their password."""
+    """May read and write password-protected events without the password."""
 
     @property
     def sees_all(self) -> bool:
@@ -50,12 +50,12 @@ class Caller:
 
     @property
     def own(self) -> int | None:
-        """The author whose unpublished records this caller sees and writes beside the public ones."""
+        """The caller's author ID if only the caller's own unpublished records are accessible, else None."""
         return self.id if self.writes and not self.writes_all else None
 
     @cached_property
     def sight(self) -> tuple[bool, int | None, bool]:
-        """What of a caller makes a difference to what they are shown."""
+        """The properties that determine what the caller is shown; used in cache keys."""
         return (self.sees_all, self.own, self.unlocks)
 
     def sees(self, record: Mapping[str, Any]) -> bool:
@@ -68,11 +68,11 @@ class Caller:
     def may_write(self, record: Mapping[str, Any]) -> bool:
         if self.writes_all:
             return True
-        # What an editor has published for a contributor is no longer theirs.
+        # A contributor may no longer change a record once an editor has published it.
         is_free = self.publishes or record.get("status") not in PUBLISHED
         return self.writes and is_free and record.get("author", self.id) == self.id
 
 
 PUBLIC = Caller()
 EVERYBODY = Caller(role=Role.ADMIN)
-"""Every caller in open mode: may do all, but a protected event still asks for its password."""
+"""Every caller in open mode: full access, but protected events still require their password."""

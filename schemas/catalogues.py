@@ -1,7 +1,8 @@
-"""Keeps the translations in step with the code: `python -m schemas.catalogues`.
+"""Updates the translation catalogues from the code: `python -m schemas.catalogues`.
 
-Every `Text("…")` of the product becomes an entry of each catalogue. Translations are kept, new texts are
-added without one, and entries that the code no longer has are removed. The service never imports this.
+Every `Text("…")` in the code becomes an entry in each catalogue. Existing translations are kept, new messages
+are added untranslated, and entries that are no longer in the code are removed. The service does not import
+this module.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from schemas.language import CATALOGUES, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("config", "schemas", "handlers", "service")
-# No dates: a catalogue changes when a text does, and only then.
+# No dates in the header: a catalogue changes only when a message does.
 HEADER = """\
 # {name} texts of Kalends.
 msgid ""
@@ -33,7 +34,7 @@ msgstr ""
 
 
 def templates() -> dict[str, list[str]]:
-    """Every template in the code, with the files that it stands in."""
+    """Every message template in the code, with the files that use it."""
     found: dict[str, set[str]] = {}
     for package in PACKAGES:
         for name, _, message, _, _ in extract_from_dir(
@@ -45,7 +46,7 @@ def templates() -> dict[str, list[str]]:
 
 
 def translations(language: str) -> dict[str, str]:
-    """What a catalogue says now; nothing where there is none yet."""
+    """The current translations in a catalogue; empty if the file does not exist."""
     path = CATALOGUES / f"{language}.po"
     if not path.exists():
         return {}
@@ -54,7 +55,7 @@ def translations(language: str) -> dict[str, str]:
 
 
 def renewed(language: str) -> bytes:
-    """The catalogue as a file: exactly the texts of the code, in alphabetical order."""
+    """The updated catalogue file: exactly the messages in the code, in alphabetical order."""
     known = translations(language)
     catalogue = Catalog(language)
     for message, files in templates().items():
@@ -70,7 +71,7 @@ def main() -> None:
     for language in LANGUAGES[1:]:
         (CATALOGUES / f"{language}.po").write_bytes(renewed(language))
         missing = [message for message, text in translations(language).items() if not text]
-        print(f"{language}: {len(missing)} texts without a translation", *missing, sep="\n  ")
+        print(f"{language}: {len(missing)} untranslated messages", *missing, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Event categories: terms that may be nested."""
+"""Event categories: hierarchical terms."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from schemas.term import TermInput, TermListInput, TermShape, represent, settle
 
 
 class CategoryInput(TermInput):
-    """Body of a category."""
+    """Request body of a category."""
 
     parent = Whole(metadata=about(Text("parent category ID, 0 for none")))
 
 
 class CategoryListInput(TermListInput):
-    """Parameters of the category list."""
+    """Query parameters of the category list."""
 
     parent = Whole(metadata=about(Text("only children of this category ID; 0: only top-level ones")))
 

@@ -1,4 +1,4 @@
-"""Costs: prices, ranges and free text as people write them, with the numbers read out of them."""
+"""Costs: parses prices, ranges and free text into a display text, a currency and numeric values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 500
 MOST_DIGITS = 20
 FREE = ("free", "gratis", "kostenlos", "gratuit", "gratuite", "gratuito")
 
-# Each code with the ways to write it, its symbol first; a symbol alone means the first code that has it.
+# Code -> ways to write it, symbol first. A symbol on its own means the first code that lists it.
 CURRENCIES: dict[str, tuple[str, ...]] = {
     "USD": ("$", "US$"), "EUR": ("€", "euro", "euros"), "GBP": ("£",), "JPY": ("¥",), "INR": ("₹",),
     "CHF": ("CHF", "Fr", "SFr"), "SEK": ("kr",), "NOK": ("kr",), "DKK": ("kr",),
@@ -24,12 +24,12 @@ CURRENCIES: dict[str, tuple[str, ...]] = {
     "ZAR": ("R",), "CNY": ("¥", "CN¥"), "KRW": ("₩",), "RUB": ("₽",), "UAH": ("₴",), "ILS": ("₪",),
     "THB": ("฿",), "VND": ("₫",), "SGD": ("$", "S$"), "HKD": ("$", "HK$"), "IDR": ("Rp",),
 }  # fmt: skip
-# A lone mark before three digits ("1,000") groups thousands when it is a comma; when it is a dot ("1.000")
-# only in the currencies that conventionally write decimals with a comma. Elsewhere the dot is a decimal mark.
+# A single separator before three digits is ambiguous. A comma ("1,000") is a thousands separator; a dot
+# ("1.000") is one only in these currencies, which conventionally use a decimal comma, else a decimal point.
 COMMA_DECIMALS = ("EUR", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "RON", "TRY", "BRL", "VND", "IDR")
 
 LEAD = re.compile(r"(?:(?:from|ab|desde|à partir de)\s|[-–—])", re.IGNORECASE)
-# The dash of "10,-" belongs to its number.
+# The dash in "10,-" is part of the number, not a range separator.
 SEPARATOR = re.compile(r"(?<![.,])[-–—]|[;/]|,(?![0-9–—-])|\s(?:to|bis|a|à)\s", re.IGNORECASE)
 MARK = r"[^\s0-9.,;/'’–—-]+\.?"
 NUMBER = r"[0-9]+(?:[.,'’ \u00a0\u202f][0-9]+)*(?:[.,][-–—])?"
@@ -38,7 +38,7 @@ PRICE = re.compile(rf"(?P<prefix>{MARK})?\s*(?P<number>{NUMBER})(?P<gap>\s*)(?P<
 
 @dataclass(frozen=True)
 class Currency:
-    """A currency, and the side of the number its symbol stands on."""
+    """A currency, and which side of the number its symbol goes on."""
 
     symbol: str = "$"
     code: str = "USD"
@@ -47,14 +47,14 @@ class Currency:
 
 @dataclass(frozen=True)
 class Cost:
-    """A cost as it is shown, and what was read out of it."""
+    """The text to display, and the currency and values parsed from it."""
 
     text: str
     details: dict[str, Any]
 
 
 class Price(NamedTuple):
-    """One number as written, between the marks on its two sides."""
+    """One number as written, with the currency marks before and after it."""
 
     prefix: str
     number: str
@@ -62,11 +62,11 @@ class Price(NamedTuple):
 
 
 def read_cost(value: object, site: Currency) -> Cost:
-    """The cost meant by a number, a text or a list of them; a bare number is in the site's currency."""
+    """Parses a number, a string or a list of these; a bare number is in the site's currency."""
     return _read(_as_text(value, site), site)
 
 
-# Most costs are those of other events. What is read is shared: it is not to be changed.
+# Many events have the same cost. Cached results are shared: callers must not modify them.
 @lru_cache(1000)
 def _read(text: str, site: Currency) -> Cost:
     if len(text) > LONGEST:
@@ -93,17 +93,17 @@ def _as_text(value: object, site: Currency) -> str:
 def _one_text(value: object, site: Currency) -> str:
     if isinstance(value, str):
         return value
-    # Written this way round, the comparison also refuses NaN and infinity.
+    # `not … <` instead of `>=` also rejects NaN and infinity.
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**LONGEST:
         raise ValueError(Text("Must be a number, text such as $10 or 10 – 20, or a list of these."))
-    # `or 0` takes the sign off a negative zero.
+    # `or 0` turns negative zero into 0.
     text = f"{Decimal(str(value or 0)):f}".removesuffix(".0")
     ambiguous = site.code in COMMA_DECIMALS and re.search(r"\.[0-9]{3}$", text)
     return text + "0" if ambiguous else text
 
 
 def _priced(text: str, site: Currency) -> Cost | None:
-    """The cost when the text is nothing but prices, else None."""
+    """The parsed cost if the text consists only of prices, else None."""
     lead = LEAD.match(text.strip())
     pieces = [piece.strip() for piece in SEPARATOR.split(text.strip()[lead.end() if lead else 0 :])]
     charged = [piece for piece in pieces if piece.lower() not in FREE]
@@ -124,7 +124,7 @@ def _price(piece: str) -> Price | None:
 
 
 def _currency(prices: list[Price], site: Currency) -> Currency | None:
-    """The one currency that all marks agree on; None when they do not, or one of them is no currency."""
+    """The currency that all marks can stand for; None if there is none."""
     marks = [mark for price in prices for mark in (price.prefix, price.suffix.strip()) if mark]
     if not marks:
         return site
@@ -144,14 +144,14 @@ def _symbol(mark: str, code: str, site: Currency) -> str:
 
 @lru_cache(1000)
 def _codes(mark: str, site: Currency) -> set[str]:
-    # "Try 10 …" is an invitation, not Turkish lira.
+    # "Try 10 …" is the English verb, not Turkish lira.
     spelling = mark if mark in ("try", "Try") else mark.rstrip(".").upper()
     codes = {code for code, marks in CURRENCIES.items() if spelling in (code, *map(str.upper, marks))}
     return codes | {site.code} if mark in (site.symbol, site.code) else codes
 
 
 def _amounts(prices: list[Price], currency: Currency) -> dict[str, Price]:
-    """The prices by their plain numbers, ascending; empty when one of them is no number."""
+    """The prices by numeric value, ascending; empty if one of them is not a valid number."""
     amounts: dict[Decimal, tuple[str, Price]] = {}
     for price in _all_marked(prices, currency):
         plain = _plain(price.number, currency.code in COMMA_DECIMALS)
@@ -162,7 +162,7 @@ def _amounts(prices: list[Price], currency: Currency) -> dict[str, Price]:
 
 
 def _all_marked(prices: list[Price], currency: Currency) -> list[Price]:
-    """The prices with the mark of "10 – 20 €" at each of them."""
+    """Adds the currency mark to prices without one: in "10 – 20 €" both are in euros."""
     bare = Price("", "", currency.symbol) if currency.position == "suffix" else Price(currency.symbol, "", "")
     style = next((price for price in prices if price.prefix or price.suffix), bare)
     return [
@@ -178,7 +178,7 @@ def _display(amounts: dict[str, Price]) -> str:
 
 
 def _plain(number: str, decimal_comma: bool) -> str | None:
-    """The number with `.` as decimal mark and no thousands marks; None when its groups make no sense."""
+    """The number with a decimal point and no thousands separators; None if its digit groups are invalid."""
     whole, fraction = _split_decimals(number.rstrip("-–—"), decimal_comma)
     groups = re.split(r"[^0-9]", whole)
     marks = set(re.sub(r"[0-9]", "", whole))
@@ -201,7 +201,7 @@ def _split_decimals(number: str, decimal_comma: bool) -> tuple[str, str]:
 
 
 def _are_thousands(groups: list[str]) -> bool:
-    # Groups of two are Indian: 1,00,000.
+    # Indian digit grouping has groups of two: 1,00,000.
     first, *others = groups
     return not others or (
         len(first) <= 3 and len(others[-1]) == 3 and all(len(group) in (2, 3) for group in others)

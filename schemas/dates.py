@@ -1,4 +1,4 @@
-"""Dates as people and programs send them, and as the interface shows them."""
+"""Parses the dates in requests and formats the dates in responses."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ CLOCK_UNITS = ("second", "minute", "hour")
 
 @dataclass(frozen=True)
 class Moment:
-    """A time as given: either on a wall clock whose zone is still open, or an instant in UTC."""
+    """A parsed date: either wall-clock time without a zone, or an instant in UTC."""
 
     wall: datetime | None = None
     instant: datetime | None = None
     is_day: bool = False
 
     def utc(self, zone: Zone) -> datetime:
-        """The instant in UTC, with a wall clock read in the zone."""
+        """The instant in UTC; wall-clock time is interpreted in the zone."""
         return cast(datetime, self.instant) if self.wall is None else zone.to_utc(self.wall)
 
     def in_zone(self, zone: Zone) -> datetime:
-        """What a clock in the zone shows."""
+        """The wall-clock time in the zone."""
         return zone.to_wall(self.utc(zone))
 
     def day(self, zone: Zone) -> date:
-        """The day as written; that of an instant is the one in the zone."""
+        """The date as written; for an instant, the date in the zone."""
         return (self.wall or self.in_zone(zone)).date()
 
 
 def parse_moment(value: object, now: datetime, zone: Zone) -> Moment:
-    """The moment meant; `now` is in UTC, and `zone` is where words such as `today` are said."""
+    """Parses a date. Words such as `today` are relative to `now` (in UTC) as seen in `zone`."""
     try:
         return _parse(value, now, zone)
     except OverflowError:
@@ -59,20 +59,20 @@ def parse_moment(value: object, now: datetime, zone: Zone) -> Moment:
 
 
 def is_fixed(text: str) -> bool:
-    """Whether a date means the same whenever it is said."""
+    """Whether the text is an absolute date, independent of the current time."""
     return bool(CALENDAR.fullmatch(text) or TIMESTAMP.fullmatch(text))
 
 
-# Most times are shown more than once: beside UTC, in a venue's other events, in the next list.
+# Most times are formatted repeatedly: local and UTC, in several events with the same venue, in later lists.
 @lru_cache(10_000)
 def show(moment: datetime) -> str:
-    """`YYYY-MM-DD HH:MM:SS`."""
+    """Formats a time as `YYYY-MM-DD HH:MM:SS`."""
     return moment.isoformat(" ", "seconds")
 
 
 @lru_cache(1000)
 def details(shown: str) -> dict[str, str]:
-    """The parts of a time as it is shown. Others are given the same ones: they are not to be changed."""
+    """The parts of a formatted time. Cached results are shared: callers must not modify them."""
     return {
         "year": shown[:4],
         "month": shown[5:7],
@@ -103,7 +103,7 @@ def _parse(value: object, now: datetime, zone: Zone) -> Moment:
 
 @lru_cache(10_000)
 def _on_calendar(text: str) -> Moment | None:
-    """The moment of a date in figures, which is the same whenever it is said."""
+    """Parses an absolute calendar date; None if the text is not one."""
     if not (match := CALENDAR.fullmatch(text)):
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in match.group(1, 2, 3, 5, 6, 7))

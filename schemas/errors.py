@@ -1,4 +1,4 @@
-"""What can go wrong, in words of the domain; service/errors.py says which status and code each gets."""
+"""Domain errors; service/errors.py maps each to an HTTP status and an error code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOUNS = {
 
 
 def not_found(kind: str, ref: int | str = "") -> Text:
-    """What is said of a record that does not exist, and of its id, slug or name if one was sent."""
+    """The message for a record that does not exist, with its ID, slug or name if one was sent."""
     noun = NOUNS.get(kind, kind.capitalize())
     if not ref:
         return Text("{kind} not found.", kind=noun)
@@ -26,7 +26,7 @@ def not_found(kind: str, ref: int | str = "") -> Text:
 
 
 class Problem(Exception):
-    """Base of all refusals. `data` goes into the answer beside the message; `kind` into its code."""
+    """Base class of domain errors. `data` is added to the response; `kind` becomes part of the error code."""
 
     message = Text("The request cannot be served.")
 
@@ -51,7 +51,7 @@ class MissingFields(Problem):
 
 
 class InvalidFields(Problem):
-    """Fields or parameters have values that cannot be used; all of them are named."""
+    """Fields or parameters have invalid values; the error lists all of them."""
 
     def __init__(self, params: Mapping[str, str]) -> None:
         self.params = dict(params)
@@ -61,7 +61,7 @@ class InvalidFields(Problem):
 
 
 class Problems(dict[str, str]):
-    """Bad values by field, gathered so that the caller is told of all of them at once."""
+    """Error messages by field, collected so that one response reports all of them."""
 
     @contextmanager
     def gather(self) -> Iterator[None]:
@@ -76,25 +76,25 @@ class Problems(dict[str, str]):
 
 
 class TermExists(Problem):
-    """A category or tag of this name is there already."""
+    """A category or tag with this name already exists."""
 
     message = Text("A term with this name already exists; to create another one, send a different slug.")
 
 
 class DuplicateTermSlug(Problem):
-    """A term is renamed to a slug that another one has."""
+    """The new slug of a term is already used by another one."""
 
     message = Text("Another term already has this slug.")
 
 
 class Unauthenticated(Problem):
-    """No credentials, or wrong ones."""
+    """Credentials are missing or invalid."""
 
     message = Text("A valid token is required.")
 
 
 class Forbidden(Problem):
-    """The caller is known and may not do this."""
+    """The caller is authenticated but not allowed to do this."""
 
     message = Text("Your role does not allow this.")
 
@@ -129,7 +129,7 @@ class NoRoute(Problem):
 
 
 class PageNotFound(Problem):
-    """The list ends before this page."""
+    """The page is past the end of the list."""
 
     message = Text("This page does not exist: the list is shorter.")
 
@@ -147,13 +147,13 @@ class Trashed(Problem):
 
 
 class PreconditionFailed(Problem):
-    """The record is not in the state the caller's If-Match names."""
+    """The record does not match the request's If-Match header."""
 
     message = Text("The record has changed since you read it.")
 
 
 class TooLarge(Problem):
-    """The body is larger than the service takes."""
+    """The request body exceeds the size limit."""
 
     message = Text("The body is too large.")
 
@@ -171,19 +171,19 @@ class UnsupportedType(Problem):
 
 
 class TooMany(Problem):
-    """The caller asks more often than allowed."""
+    """The client has exceeded a rate limit."""
 
     message = Text("Too many requests; try again later.")
 
 
 class Unavailable(Problem):
-    """The database is out of reach or too slow."""
+    """The database is unreachable or too slow."""
 
     message = Text("The database is not available; try again later.")
 
 
 class Disconnected(Problem):
-    """The client has closed the connection before its body was complete; nobody reads the answer."""
+    """The client closed the connection before its body was complete; nobody receives the response."""
 
 
 class BadRequest(Problem):
@@ -193,11 +193,11 @@ class BadRequest(Problem):
 
 
 class UriTooLong(Problem):
-    """The URL is longer than the service reads."""
+    """The URL exceeds the length limit."""
 
 
 class HeadersTooLarge(Problem):
-    """A header is longer than the service reads, or there are too many."""
+    """A header exceeds the length limit, or there are too many headers."""
 
 
 class ExpectationFailed(Problem):

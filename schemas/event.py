@@ -23,7 +23,7 @@ from schemas.venue import VENUE
 
 
 class EventInput(PostInput):
-    """Body of an event."""
+    """Request body of an event."""
 
     title = Name(required=True, metadata=about(Text("event title")))
     start_date = When(required=True, metadata=about(Text("start date and time")))
@@ -54,7 +54,7 @@ class EventInput(PostInput):
 
 
 class EventListInput(ListInput):
-    """Parameters of the event list."""
+    """Query parameters of the event list."""
 
     start_date = When(metadata=about(Text("events that start on this date or later; by default now")))
     end_date = When(metadata=about(Text("events that end on this date or before; by default in two years")))
@@ -100,7 +100,7 @@ class EventListInput(ListInput):
 
 
 def settle(changes: Document, stored: Document | None, site: Site) -> Document:
-    """The fields to store; links and passwords are the store's to resolve."""
+    """The fields to store; the store resolves links and passwords."""
     settled = settle_post(changes, stored, site) | settle_times(changes, stored, site)
     for name in ("start_date", "end_date"):
         settled.pop(name, None)
@@ -109,7 +109,7 @@ def settle(changes: Document, stored: Document | None, site: Site) -> Document:
         cost = changes.get("cost") or read_cost("", site.currency)
         settled["cost"] = {"text": cost.text, "details": cost.details}
         if stored and stored["cost"]["text"] == cost.text:
-            del settled["cost"]  # the site's currency may have changed since, but not the cost
+            del settled["cost"]  # unchanged: keep its currency, even if the site's has changed since
     if "post_parent" in changes or stored is None:
         settled["post_parent"] = changes.get("post_parent") or 0
     return settled

@@ -1,4 +1,4 @@
-"""How an event is shown: as itself, in lists without what its password hides, and to search engines."""
+"""Representations of an event: in full, without its protected fields, and as JSON-LD."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from schemas.zones import parse_zone
 LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGANIZER}
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
 HIDDEN = ("description", "excerpt", "cost", "website", "image", *LINKED)
-"""What a protected event does not show without its password."""
+"""Fields that a protected event does not show without its password."""
 Show = Callable[[Kind, Mapping[str, Any], View], Document]
 
 
 class Kept(NamedTuple):
-    """A copy of a linked record as it was shown last."""
+    """A cached rendering of the copy of a linked record."""
 
     site: Site
     version: int
@@ -42,13 +42,13 @@ class Kept(NamedTuple):
 
 MOST_KEPT = 5000
 LONGEST_KEPT = 4000
-"""Bytes of one that is kept."""
+"""Maximum size in bytes of a cached rendering."""
 KEPT: dict[tuple[str, Show, str, int], Kept] = {}
-"""By the path of the API, what shows it, the kind and the id of the record."""
+"""Cached renderings by API path, rendering function, kind and ID of the record."""
 
 
 class DetailsShape(Shape):
-    """A time in its parts, with leading zeros."""
+    """The parts of a time, with leading zeros."""
 
     year = fields.String(metadata={"pattern": r"^\d{4}$"})
     month = fields.String(metadata={"pattern": r"^\d{2}$"})
@@ -59,7 +59,7 @@ class DetailsShape(Shape):
 
 
 class CostShape(Shape):
-    """What was read out of a cost."""
+    """The currency and the values parsed from a cost."""
 
     currency_symbol = fields.String()
     currency_code = fields.String()
@@ -68,7 +68,7 @@ class CostShape(Shape):
 
 
 class EventShape(PostShape):
-    """How an event is shown."""
+    """Representation of an event."""
 
     title = fields.String()
     excerpt = fields.String()
@@ -109,7 +109,7 @@ def is_locked(record: Mapping[str, Any]) -> bool:
 
 
 def blanked(record: Mapping[str, Any], site: Site) -> Document:
-    """A protected event as lists show it: without anything that its password protects."""
+    """A protected event as lists show it, without the fields that its password protects."""
     empty = read_cost("", site.currency)
     hidden: Document = dict.fromkeys(HIDDEN) | {name: [] for name in LINKED}
     return {**record, **hidden, "cost": {"text": empty.text, "details": empty.details}}
@@ -142,14 +142,14 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
 
 
 def seen_copies(name: str, record: Mapping[str, Any], caller: Caller) -> list[Document]:
-    """The copies of linked records that the caller may see."""
+    """The embedded copies of linked records that the caller may see."""
     sees = caller.sees
     return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and sees(copy)]
 
 
 def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragment:
-    """A copy as JSON, made once for the many events of one venue. A copy is what its version says, but in
-    an event that is full it goes without its description."""
+    """A copy as JSON, cached because many events share a venue. The version identifies the content, except
+    that copies in an event near the maximum document size have no description."""
     key, is_whole = (view.site.namespace, show, kind.name, copy["_id"]), copy["description"] is not None
     kept = KEPT.get(key)
     if kept and kept.site is view.site and kept.version == copy["version"] and kept.is_whole == is_whole:
@@ -171,7 +171,7 @@ def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
 
 
 def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    """The event as schema.org's Event."""
+    """The event as a schema.org Event."""
     body: Document = {"@context": "https://schema.org", "@type": "Event", "name": record["title"]}
     body["description"] = record.get("description")
     body["url"] = kind.page_url(view.site, record["slug"])

@@ -1,4 +1,4 @@
-"""Field types of the interface: what each accepts, and what it says when it does not."""
+"""Marshmallow fields for the parameter types of the interface, with their error messages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
 def site() -> Site:
-    """The site that values are read for."""
+    """The site whose settings apply, from the marshmallow context."""
     return Context[Site].get()
 
 
 class Flag(fields.Boolean):
-    """True or false in any of the spellings that clients use."""
+    """A boolean in any of the spellings that clients use."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         word = str(value).lower() if isinstance(value, bool | int | str) else ""
@@ -36,7 +36,7 @@ class Flag(fields.Boolean):
 
 
 def whole(value: Any, least: int = 0) -> int:
-    """A whole number within 64 bits, as JSON integer or decimal digits."""
+    """A 64-bit integer, sent as a JSON integer or as decimal digits."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= LARGEST:
@@ -45,7 +45,7 @@ def whole(value: Any, least: int = 0) -> int:
 
 
 class Whole(fields.Integer):
-    """A whole number."""
+    """A 64-bit integer with a lower bound."""
 
     def __init__(self, least: int = 0, **options: Any) -> None:
         super().__init__(**with_metadata(options, minimum=least, format="int64"))
@@ -72,14 +72,14 @@ class Number(fields.Float):
 
 
 def need_both(data: Mapping[str, Any], latitude: str, longitude: str) -> None:
-    """A place has two coordinates, or none."""
+    """Requires both coordinates or neither."""
     missing = [name for name in (latitude, longitude) if data.get(name) is None]
     if len(missing) == 1:
         raise ValidationError(Text("Must be sent together with the other coordinate."), missing[0])
 
 
 class Status(fields.String):
-    """A publication status: a word."""
+    """A publication status: letters, digits, hyphens and underscores."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", value):
@@ -88,7 +88,7 @@ class Status(fields.String):
 
 
 class Picture(fields.String):
-    """An image: an ID or an address, or the object that a representation shows for it."""
+    """An image: an ID, a URL, or an image object as found in responses."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**with_metadata(options, one_of=(fields.String(), fields.Integer())))
@@ -97,7 +97,7 @@ class Picture(fields.String):
         if isinstance(value, Mapping):
             named = value.keys() & {"url", "id"}
             value = (value.get("url") or value.get("id") or "") if named else value
-        if value in ("", "0", "false") or value == 0:  # False equals 0
+        if value in ("", "0", "false") or value == 0:  # also matches False
             return None
         if re.fullmatch(r"[0-9]{1,19}", str(value)) and not isinstance(value, bool):
             return {"id": whole(value, 1), "url": None}
@@ -105,7 +105,7 @@ class Picture(fields.String):
 
 
 class Zoned(fields.String):
-    """A time zone; an empty one is the site's."""
+    """A time zone; an empty string means the site's."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         try:
@@ -115,7 +115,7 @@ class Zoned(fields.String):
 
 
 class When(fields.String):
-    """A date, a time, an instant or a relative word."""
+    """A date, a date with a time, a timestamp or a relative date."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         try:
@@ -125,7 +125,7 @@ class When(fields.String):
 
 
 class Price(fields.Raw):
-    """A cost: a number, a text, or a list of them."""
+    """A cost: a number, a string, or a list of these."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**with_metadata(options, one_of=(fields.String(), fields.Float())))
@@ -138,15 +138,15 @@ class Price(fields.Raw):
 
 
 def spread(value: Any) -> list[Any]:
-    """One list from its spellings: an array, a comma-separated string, or one value. An item of an array is
-    one value, commas and all."""
+    """Splits an array, a comma-separated string or a single value into a list. Array items are not split at
+    commas."""
     items = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
     stripped = [item.strip() if isinstance(item, str) else item for item in items]
     return [item for item in stripped if item not in ("", None)]
 
 
 class Many(fields.List[Any]):
-    """A list of simple values in any spelling, without repetitions."""
+    """A list of simple values, as an array or comma-separated; duplicates are removed."""
 
     repeats = True
 
@@ -163,7 +163,7 @@ class Many(fields.List[Any]):
 
 
 class Statuses(fields.String):
-    """Publication statuses, separated by commas; the interface calls them one string."""
+    """Comma-separated publication statuses; the interface specifies one string, not an array."""
 
     repeats = True
 
@@ -172,7 +172,7 @@ class Statuses(fields.String):
 
 
 class Choice(fields.String):
-    """One word of a fixed few, in any case."""
+    """One of a fixed set of words, case-insensitive."""
 
     def __init__(self, *words: str, **options: Any) -> None:
         super().__init__(**with_metadata(options, enum=list(words)))

@@ -1,4 +1,4 @@
-"""Text as `search` compares it: without case, accents and markup."""
+"""Normalizes text for `search`: removes case, accents and HTML markup."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ import html
 import re
 import unicodedata
 
-# A tag ends before the next `<` that is not in quotes: what is not closed by then is text. Nothing is tried
-# twice, and a quote that one start opens closes another's, so all starts together take linear time.
+# A tag must be closed before the next `<` outside quotes; otherwise it is text. Possessive quantifiers
+# prevent backtracking, and a quote that opens in one attempt closes in another, so that all attempts
+# together take linear time.
 TAG = re.compile(r"""<(?:(!--)|(/?[a-zA-Z][^\s/<>"']*+)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>)""")
 INLINE = {
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
     "ins", "kbd", "mark", "nobr", "q", "rb", "rp", "rt", "rtc", "ruby", "s", "samp", "small", "span",
     "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 }  # fmt: skip
-"""Elements that do not part the words around them."""
+"""Elements that do not separate the words around them."""
 UNREAD = {
     "!--": re.compile("-->"),
     "script": re.compile("</script[^>]*>?", re.IGNORECASE),
     "style": re.compile("</style[^>]*>?", re.IGNORECASE),
 }
-"""Elements whose content nobody reads, and where each ends."""
+"""Elements whose content is not visible, and the pattern that ends each."""
 TOKEN = re.compile(r"\w+|[^\w\s]")
 PIECE = re.compile(r'"([^"]+)"|(\S+)')
 LONGEST = 40
-"""Longer parts of a search are looked up by their beginning, then compared with the text itself."""
+"""Longer search terms are looked up by their first characters, then compared with the full text."""
 
 SORTED = 100
-"""Characters of a name that count when names are sorted."""
+"""Number of leading characters of a name that are used for sorting."""
 
 
 def fold(text: str) -> str:
-    """Case and accents removed; white space becomes single blanks."""
+    """Removes case and accents, and collapses white space."""
     if text.isascii():
         return " ".join(text.lower().split())
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
@@ -40,12 +41,12 @@ def fold(text: str) -> str:
 
 
 def sort_key(name: str) -> str:
-    """What lists sort names by."""
+    """The key that lists sort names by."""
     return fold(name)[:SORTED]
 
 
 def without_markup(text: str) -> str:
-    """The words of an HTML text as a browser shows them. One pass: no nesting makes it slow."""
+    """The visible text of an HTML string. A single pass, so nested markup cannot make it slow."""
     if "<" not in text and "&" not in text:
         return text
     kept, at = [], 0
@@ -61,9 +62,9 @@ def without_markup(text: str) -> str:
 
 
 def tokens(folded: str) -> set[str]:
-    """The distinct words of a folded text, and each mark as a word of its own.
+    """The distinct words of a folded text, with each punctuation mark as a separate word.
 
-    A very long word counts as overlapping stretches, so that each of its short parts lies within one.
+    A very long word is split into overlapping chunks, so that each of its short substrings lies within one.
     """
     words = set(folded.split())
     if joined := {word for word in words if not word.isalnum()}:
@@ -77,7 +78,7 @@ def tokens(folded: str) -> set[str]:
 
 
 def pieces(search: str) -> list[str]:
-    """What must all occur: the words of a search, and its quoted phrases as wholes."""
+    """The search terms, all of which must match: words and quoted phrases."""
     found = dict.fromkeys(fold(phrase or word) for phrase, word in PIECE.findall(search))
-    # What lies within another piece occurs wherever that one does.
+    # A term that is part of another one matches wherever that one does.
     return [one for one in found if one and not any(one in other for other in found if other != one)]

@@ -1,4 +1,4 @@
-"""The image of a record: what was given for it, in the form that clients know."""
+"""The image of a record, in the representation that clients expect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SizesShape = Shape.from_dict({name: fields.Nested(SizeShape) for name in SIZES},
 
 
 class ImageShape(Shape):
-    """An image: either its ID or its address is known, and the address is that of every size."""
+    """An image. Either its ID or its URL is known, and all sizes have the same URL."""
 
     url = fields.String(allow_none=True)
     id = fields.Integer(allow_none=True)
@@ -38,7 +38,7 @@ class ImageShape(Shape):
 
 
 def represent_image(image: Mapping[str, Any] | None) -> Document | bool:
-    """False where there is none, as clients test for it."""
+    """The representation of an image; False if there is none, as clients expect."""
     if not image:
         return False
     unknown = dict.fromkeys(("extension", "width", "height", "filesize"))

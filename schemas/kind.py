@@ -1,4 +1,4 @@
-"""A kind of record is data: what it is called, what it takes, how it is shown."""
+"""`Kind` defines a kind of record as data: its names, schemas and representation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 
 class Input(Schema):
-    """What a request may send. Optional fields can be cleared with null; unknown ones are ignored."""
+    """Schema of a request. Optional fields can be cleared with null; unknown fields are ignored."""
 
     class Meta:
         unknown = EXCLUDE
@@ -40,7 +40,7 @@ class Input(Schema):
 
     @pre_load
     def clear(self, values: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        """An empty text clears an optional field, whatever its type."""
+        """Treats an empty string as null in optional fields of any type."""
         if "" not in values.values():
             return values
         optional = {name for name, one in self.fields.items() if not one.required}
@@ -48,16 +48,16 @@ class Input(Schema):
 
 
 class Shape(Schema):
-    """What an answer shows: every key always, but for those that say when they are absent."""
+    """Schema of a response. Every key is always present, except those with `absent` in their metadata."""
 
     def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
         field_obj.required = not field_obj.metadata.get("absent")
 
 
 class ReadInput(Input):
-    """Parameters that every GET of records takes."""
+    """Query parameters of every GET request for records."""
 
-    # The interface's word is one of marshmallow's too; the field is collected before that one is set.
+    # marshmallow's Schema also has an attribute `fields`, but sets it after collecting the declared fields.
     fields = Many(  # type: ignore[assignment]
         Words(200, allow_none=False),
         metadata={"description": Text("only these keys of each record, such as id,title,venue.city")},
@@ -65,7 +65,7 @@ class ReadInput(Input):
 
 
 class ListInput(ReadInput):
-    """Parameters that every list takes."""
+    """Query parameters of every list."""
 
     page = Whole(1, load_default=1, metadata={"description": Text("page of the list to return")})
     per_page = Whole(1, load_default=12, metadata={"description": Text("records per page")})
@@ -77,51 +77,51 @@ class ListInput(ReadInput):
 
 @dataclass(frozen=True)
 class View:
-    """Who a representation is made for, and on which site."""
+    """The caller and the site that a representation is made for."""
 
     site: Site
     caller: Caller
     selection: Selection | None = None
-    """The keys to show; None for all of them."""
+    """The keys to include; None for all."""
 
     @property
     def key(self) -> Hashable:
-        """What makes a difference to what is shown."""
+        """Everything that affects the representation; used in cache keys."""
         return (self.site.namespace, self.caller.sight, self.selection and self.selection.names)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of record. Everything that differs between kinds is here; the paths are shared."""
+    """One kind of record. It holds everything that differs between kinds; the rest of the code is shared."""
 
     name: str
     plural: str
     title: str
-    """The field that names a record."""
+    """Name of the field that holds a record's title or name."""
     ids: str
-    """The id space: posts (events, venues, organizers) share one, terms the other."""
+    """The ID sequence: `post` for events, venues and organizers, `term` for categories and tags."""
     schema: type[Input]
     query: type[ListInput]
     shape: type[Schema]
-    """Documents the representation."""
+    """Schema of the representation."""
     settle: Callable[[Document, Document | None, Site], Document]
     """(changes, stored record, site) -> the fields to store."""
     represent: Callable[[Kind, Mapping[str, Any], View], Document]
     page: str
-    """Path of a record's page below the base URL."""
+    """Path of a record's web page, relative to the base URL."""
     searched: tuple[str, ...]
-    """Fields whose text `search` looks through."""
+    """Fields that `search` covers."""
     copied: tuple[str, ...]
-    """Fields that an event keeps of a record it links to; empty for a kind that nothing links to."""
+    """Fields that events copy from a linked record; empty if events do not link to this kind."""
     sample: Mapping[str, Any]
-    """An example of a body that creates one."""
+    """Example request body for creating a record."""
     sample_change: Mapping[str, Any]
-    """An example of a body that updates one."""
+    """Example request body for updating a record."""
     summaries: Mapping[str, Text]
-    """What a document calls each operation: list, create, read, update, delete and, of a post, the last three
-    by slug."""
+    """Summary of each operation in the API description: list, create, read, update, delete and, for posts,
+    the last three by slug."""
     links: Mapping[str, str] = field(default_factory=dict)
-    """Field -> name of the kind that it links to."""
+    """Field -> name of the kind it links to."""
     json_ld: Callable[[Kind, Mapping[str, Any], View], Document] | None = None
 
     @property
@@ -130,13 +130,13 @@ class Kind:
 
     @cached_property
     def renaming(self) -> type[Input]:
-        """The schema of an update by slug: the path names the record, so a slug in the body renames it."""
+        """Schema for updates by slug: the path identifies the record, so a slug in the body renames it."""
         members = {"slug": SlugText(metadata={"description": Text("new slug")})}
         return type(f"{self.schema.__name__}BySlug", (self.schema,), members)
 
     @cached_property
     def known_fields(self) -> frozenset[str]:
-        """What can be sent, and what is shown and may be sent back."""
+        """Names of all request fields, and of all response fields, which clients may send back."""
         return frozenset(name for one in (self.schema, self.renaming, self.shape) for name in one().fields)
 
     def rest_url(self, site: Site, id: int) -> str:
@@ -147,7 +147,7 @@ class Kind:
 
 
 def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial: bool = False) -> Document:
-    """The values as the schema reads them, or one refusal that names every bad one."""
+    """Loads the values with the schema; raises one error that lists all invalid fields."""
     data, problems = load_valid(schema, values, site, partial=partial)
     problems.refuse()
     return data
@@ -156,14 +156,14 @@ def load(schema: type[Input], values: Mapping[str, Any], site: Site, *, partial:
 def load_valid(
     schema: type[Input], values: Mapping[str, Any], site: Site, *, partial: bool = False
 ) -> tuple[Document, Problems]:
-    """The values that the schema can read, and what is wrong with the others."""
+    """Loads the valid values with the schema, and collects an error message for each of the others."""
     reader = reader_of(schema)
     missing = [n for n, f in reader.fields.items() if f.required and values.get(n) is None and not partial]
     if missing:
         raise MissingFields(missing)
     try:
         with Context(site):
-            # What is required is there; without defaults nothing is left to say of fields that were not sent.
+            # Required fields are present; without defaults, fields that were not sent need no processing.
             return dict(reader.load(values, partial=partial or not reader.has_defaults)), Problems()
     except ValidationError as error:
         said = error.messages if isinstance(error.messages, dict) else {"body": error.messages}
@@ -173,19 +173,19 @@ def load_valid(
 
 @cache
 def reader_of(schema: type[Input]) -> Input:
-    """A schema ready to read with: making one costs more than reading with it."""
+    """A shared instance of the schema: creating one costs more than loading with it."""
     return schema()
 
 
 def first(said: Any) -> str:
-    """The first message in marshmallow's nest of lists and mappings."""
+    """The first message in marshmallow's nested lists and dicts of messages."""
     while not isinstance(said, str):
         said = next(iter(said.values() if isinstance(said, dict) else said))
     return said
 
 
 def texts(kind: Kind, document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """(field, text) of everything that `search` finds a record by."""
+    """(field, text) for each text that `search` covers."""
     for name in kind.searched:
         if isinstance(value := document.get(name), str):
             yield name, value

@@ -1,4 +1,4 @@
-"""Interface languages: English texts that can say themselves in another language."""
+"""Translatable messages, translation catalogues and language negotiation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CATALOGUES = Path(__file__).parent / "locale"
 
 
 class Text(str):
-    """An English sentence that remembers its template, so that it can be translated when it is sent.
+    """An English message that keeps its template and values, so that it can be translated when it is sent.
 
     >>> Text("At most {limit} characters.", limit=5)
     'At most 5 characters.'
@@ -32,7 +32,7 @@ class Text(str):
 
 @cache
 def catalogue(language: str) -> Mapping[str, str]:
-    """The translations of one language; English is its own."""
+    """The translations into one language by English template; empty for English."""
     if language == "en":
         return {}
     with (CATALOGUES / f"{language}.po").open("rb") as file:
@@ -40,7 +40,7 @@ def catalogue(language: str) -> Mapping[str, str]:
 
 
 def translate(text: str, language: str) -> str:
-    """The text in the language, or in English where it has no translation."""
+    """Translates the text; falls back to English if there is no translation."""
     if isinstance(text, Text) and text.values:
         values = {k: translate(v, language) if isinstance(v, Text) else v for k, v in text.values.items()}
         return translate(text.template, language).format(**values)
@@ -48,7 +48,7 @@ def translate(text: str, language: str) -> str:
 
 
 def preferred(asked: str | None, accepted: str) -> str:
-    """The language to answer in: `?lang=` first, then the `Accept-Language` header by its weights."""
+    """The response language: `?lang=` first, then the `Accept-Language` header by its weights."""
     if asked and (language := asked.lower().split("-")[0]) in LANGUAGES:
         return language
     return next((name for name in _by_weight(accepted) if name in LANGUAGES), "en")

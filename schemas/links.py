@@ -1,4 +1,4 @@
-"""Links from an event to other records, in every form a client may send them."""
+"""Fields for links from an event to other records, in every form that clients may send."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOST = 100
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a string of digits, which is an ID wherever there is such a record."""
+    """Whether a value is a string of digits, which is taken as an ID if a record has that ID."""
     return isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value) is not None
 
 
 class Links(fields.List[Any]):
-    """Records to link: IDs, objects with an id, and whatever else the kind of record allows."""
+    """Links to records: IDs, objects with an `id`, and another form that depends on the kind."""
 
     def __init__(self, kind: Kind, other: fields.Field[Any], **options: Any) -> None:
         id = fields.Integer(metadata={"minimum": 0, "format": "int64"})
@@ -41,7 +41,7 @@ class Links(fields.List[Any]):
     def link(self, value: Any) -> Any:
         is_object = isinstance(value, Mapping) and bool(value.get("id"))
         given = value["id"] if is_object else value
-        # A string of digits may also be the slug or name of a term: that is known once it is looked up.
+        # For terms, a string of digits may also be a slug or a name; the lookup decides.
         if isinstance(given, int) or (is_number(given) and (is_object or self.kind.is_post)):
             return whole(given, 1)
         return self.other(given)
@@ -65,7 +65,7 @@ class TermLinks(Links):
 
 
 class PostLinks(Links):
-    """Venues or organizers: IDs, or the data of new ones; one alone needs no array."""
+    """Venues or organizers: IDs, or the data of new records; a single one need not be in an array."""
 
     def __init__(self, kind: Kind, **options: Any) -> None:
         super().__init__(kind, fields.Nested(kind.schema), **options)

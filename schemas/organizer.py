@@ -1,4 +1,4 @@
-"""Organizers: people or bodies that organize events."""
+"""Organizers: people or organizations that run events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTACT = ("phone", "website", "email")
 
 
 class OrganizerInput(PostInput):
-    """Body of an organizer."""
+    """Request body of an organizer."""
 
     organizer = Name(required=True, metadata=about(Text("organizer name")))
     phone = PlainText(500, metadata=about(Text("phone number")))
@@ -25,7 +25,7 @@ class OrganizerInput(PostInput):
 
 
 class OrganizerShape(PostShape):
-    """How an organizer is shown."""
+    """Representation of an organizer."""
 
     organizer = fields.String()
     phone = fields.String()
@@ -38,7 +38,7 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
 
 
 def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    """The organizer as schema.org's Organization."""
+    """The organizer as a schema.org Organization."""
     body = {
         "@context": "https://schema.org",
         "@type": "Organization",

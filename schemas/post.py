@@ -1,4 +1,4 @@
-"""What events, venues and organizers have in common: author, status, publication date, envelope."""
+"""Posts: what events, venues and organizers have in common, such as author, status and publication date."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from schemas.zones import parse_zone
 
 
 def about(text: Text, **more: Any) -> dict[str, Any]:
-    """What a document says of a field."""
+    """Field metadata for the API description."""
     return {"description": text, **more}
 
 
 class PostInput(Input):
-    """Fields of every post."""
+    """Request fields of every post."""
 
     author = Whole(metadata=about(Text("author ID")))
     date = When(metadata=about(Text("publication date in the site's time zone")))
@@ -38,7 +38,7 @@ class PostInput(Input):
 
 
 class PostListInput(ListInput):
-    """Parameters that every list of posts takes."""
+    """Query parameters of every list of posts."""
 
     search = Words(200, metadata=about(Text("text in the name, description or other text fields")))
     status = Statuses(metadata=about(Text("only records with these statuses")))
@@ -47,7 +47,7 @@ class PostListInput(ListInput):
 
 
 class LinkedListInput(PostListInput):
-    """Parameters of lists whose records events link to: venues and organizers."""
+    """Query parameters of the lists of venues and organizers, which events link to."""
 
     event = Whole(1, metadata=about(Text("only records linked from this event ID")))
     has_events = Flag(metadata=about(Text("only records that have events, or only those that have none")))
@@ -57,7 +57,7 @@ class LinkedListInput(PostListInput):
 
 
 def settle_post(changes: Document, stored: Document | None, site: Site) -> Document:
-    """The fields to store for a post. Publication follows the date: a later one waits as `future`."""
+    """The fields to store for a post. Until its publication date a published post has status `future`."""
     settled = {name: value for name, value in changes.items() if name not in ("date", "date_utc")}
     if settled.get("author", 0) is None:
         del settled["author"]
@@ -71,7 +71,7 @@ def settle_post(changes: Document, stored: Document | None, site: Site) -> Docum
 
 
 def _publication(changes: Document, site: Site) -> datetime | None:
-    """The publication date sent, in UTC; it must be showable in the site's zone too."""
+    """The publication date in the request, in UTC; it must also be within range in the site's time zone."""
     for name in ("date_utc", "date"):
         if (sent := changes.get(name)) is not None:
             try:
@@ -84,7 +84,7 @@ def _publication(changes: Document, site: Site) -> datetime | None:
 
 
 def _local(site: Site, utc: datetime) -> datetime:
-    """What a clock of the site shows; at the edge of the years, UTC."""
+    """The time in the site's time zone, or in UTC if that is outside the years 1 to 9999."""
     try:
         return site.zone.to_wall(utc)
     except ValueError:
@@ -92,7 +92,7 @@ def _local(site: Site, utc: datetime) -> datetime:
 
 
 def envelope(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    """The fields that every post shows first."""
+    """The fields that every post's representation starts with."""
     site, id = view.site, record["_id"]
     global_id = f"{site.host}?id={id}"
     return {
@@ -111,12 +111,12 @@ def envelope(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
 
 
 def shown_texts(record: Mapping[str, Any], *names: str) -> Document:
-    """Texts, the unset ones empty, and the image beside them."""
+    """The text fields, with an empty string for unset ones, and the image."""
     return {name: record.get(name) or "" for name in names} | {"image": represent_image(record.get("image"))}
 
 
 def flag(name: str, record: Mapping[str, Any]) -> bool:
-    """A flag of a record; maps are shown unless they are turned off."""
+    """A flag of a record; the map flags are true by default, the others false."""
     value = record.get(name)
     return name.startswith("show_map") if value is None else bool(value)
 
@@ -131,7 +131,7 @@ def shown_warnings() -> fields.List[Any]:
 
 
 class PostShape(Shape):
-    """How every post is shown."""
+    """Representation fields of every post."""
 
     id = fields.Integer()
     global_id = fields.String()

@@ -1,4 +1,4 @@
-"""Text that is safe to show as HTML, cleaned when it is written."""
+"""Removes unsafe HTML from text before it is stored."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import nh3
 from schemas.language import Text
 
 OPENS_TAG = r"<(?=[a-zA-Z/!?])"
-"""What begins a tag, a comment or a declaration for an HTML parser; `<3` does not."""
+"""What an HTML parser reads as the start of a tag, comment or declaration; `<3` is none of these."""
 TAG = re.compile(OPENS_TAG + r"[^>]*>")
 UNCLOSED = re.compile(OPENS_TAG)
 NAMED_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 TAG_END = re.compile(r"\s*/?>")
 MAX_DEPTH = 100
 UNNESTED = {"area", "br", "col", "dd", "dt", "hr", "img", "input", "li", "p", "source", "track", "wbr"}
-"""Tags that are never closed, or that the next one of their kind closes."""
+"""Void elements, and elements that the next one of their kind closes implicitly."""
 
 MEDIA = {"src", "controls", "loop", "muted", "preload"}
 ATTRIBUTES: dict[str, set[str]] = nh3.ALLOWED_ATTRIBUTES | {
@@ -38,7 +38,7 @@ TAGS: set[str] = (nh3.ALLOWED_TAGS | ATTRIBUTES.keys() | {"address", "big", "mai
     "map",
     "area",
 }
-"""What WordPress lets authors use, without ids and forms, which can interfere with the page around them."""
+"""What WordPress allows authors to use, except ids and forms, which can interfere with the page."""
 SPACE = {
     f"{box}{side}" for box in ("margin", "padding") for side in ("", "-top", "-right", "-bottom", "-left")
 }
@@ -68,25 +68,25 @@ CLEANER = nh3.Cleaner(
 
 
 def plain_text(text: str) -> str:
-    """The text without tags; what stands between them stays. Removing one tag can put another together."""
+    """Removes tags and keeps the text between them. Repeated, since removing one tag can form another."""
     while (stripped := TAG.sub("", text)) != text:
         text = stripped
-    # A blank after the `<` of a tag that is never closed keeps an HTML parser from reading it as one.
+    # A space after the `<` of an unclosed tag keeps HTML parsers from reading it as a tag.
     return UNCLOSED.sub("< ", text)
 
 
 def safe_html(text: str) -> str:
-    """The text as written if it has only those tags, attributes, styles and URL schemes that are on the list;
-    otherwise what is left of it."""
+    """The text as written if it has only allowed tags, attributes, styles and URL schemes; otherwise the
+    sanitized text."""
     if not UNCLOSED.search(text):
         return text
     if _depth(text) > MAX_DEPTH:
         raise ValueError(Text("The tags must not be nested more than {limit} levels deep.", limit=MAX_DEPTH))
     closed = text.rfind(">") + 1
-    # A tag that is never closed is text: the parser would drop everything after it.
+    # Escape an unclosed tag: the parser would drop everything after it.
     cleaned = CLEANER.clean(text[:closed] + UNCLOSED.sub("&lt;", text[closed:]))
-    # The cleaner escapes every `&`, `<` and `>` in text. What differs only in that comes back as written, if
-    # each `<` in it that could open a tag is one of the tags that were let through.
+    # The cleaner escapes every `&`, `<` and `>` in text. If that is the only difference, return the text as
+    # written, provided that each `<` in it that could open a tag belongs to an allowed tag.
     is_same = _read(cleaned) == _read(text) and cleaned.count("<") == len(UNCLOSED.findall(text))
     return text if is_same else cleaned
 
@@ -96,7 +96,7 @@ def _read(markup: str) -> str:
 
 
 def _depth(text: str) -> int:
-    """How deep tags are nested, or more: parsing takes the number of tags times their depth."""
+    """An upper bound of the nesting depth: parsing time grows with the number of tags times their depth."""
     open_tags, depth, deepest = Counter[str](), 0, 0
     for closing, name in NAMED_TAG.findall(text.lower()):
         if name in UNNESTED or (closing and not open_tags[name]):

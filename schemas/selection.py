@@ -1,9 +1,10 @@
-"""Which keys of a record an answer shows: `fields=id,title,venue.city`."""
+"""Which keys of a record a response contains: `fields=id,title,venue.city`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from marshmallow import Schema, fields
@@ -13,34 +14,42 @@ from schemas.errors import InvalidFields
 from schemas.language import Text
 
 Tree = dict[str, "Tree"]
-"""Key -> the keys below it; none stand for all of them."""
+"""Key -> the keys below it; an empty tree selects all of them."""
 
 
+@dataclass(frozen=True)
 class Selection:
-    """The keys to show. Every name is one that the shape of the record has."""
+    """The keys to include, by name and as a tree."""
 
-    def __init__(self, shape: type[Schema], names: Iterable[str]) -> None:
-        self.names = tuple(names)
-        if unknown := [name for name in self.names if not is_known(shape(), name.split("."))]:
-            raise InvalidFields({"fields": Text("Unknown field: {name}.", name=", ".join(unknown))})
-
-    @cached_property
-    def tree(self) -> Tree:
-        tree: Tree = {}
-        for name in sorted(self.names, key=len, reverse=True):  # `venue` after `venue.city`: it is more
-            *path, last = name.split(".")
-            below = tree
-            for key in path:
-                below = below.setdefault(key, {})
-            below[last] = {}
-        return tree
+    names: tuple[str, ...]
+    tree: Tree
 
     def of(self, record: Any) -> Any:
         return pick(record, self.tree)
 
 
+@lru_cache(1000)
+def select(shape: type[Schema], names: tuple[str, ...]) -> Selection:
+    """The selection of these names, each of which must be in the schema of the representation."""
+    schema = shape()
+    if unknown := [name for name in names if not is_known(schema, name.split("."))]:
+        raise InvalidFields({"fields": Text("Unknown field: {name}.", name=", ".join(unknown))})
+    return Selection(names, tree_of(names))
+
+
+def tree_of(names: tuple[str, ...]) -> Tree:
+    tree: Tree = {}
+    for name in sorted(names, key=len, reverse=True):  # `venue` overrides `venue.city`
+        *path, last = name.split(".")
+        below = tree
+        for key in path:
+            below = below.setdefault(key, {})
+        below[last] = {}
+    return tree
+
+
 def pick(value: Any, tree: Tree) -> Any:
-    """The value with the keys of the tree only; those of every item where it is a list."""
+    """Reduces the value, or each item of a list, to the keys in the tree."""
     if isinstance(value, list):
         return [pick(item, tree) for item in value]
     if not isinstance(value, dict) or not tree:
@@ -49,7 +58,7 @@ def pick(value: Any, tree: Tree) -> Any:
 
 
 def is_known(shape: Schema, path: list[str]) -> bool:
-    """Whether the path leads to a field. What is below one without a shape (`json_ld`) is not known."""
+    """Whether the path leads to a field. Below a field without a schema (`json_ld`) any path is accepted."""
     by_key = {field.data_key or name: field for name, field in shape.fields.items()}
     if (field := by_key.get(path[0])) is None:
         return False

@@ -1,4 +1,4 @@
-"""The site that is served: what its addresses, clock and currency are."""
+"""The settings of the site: URLs, time zone, currency and limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMESPACE = "calendar/events/v1"
 
 @dataclass(frozen=True)
 class Site:
-    """Facts about the site that representations and date rules depend on."""
+    """Settings that representations and date handling depend on."""
 
     base_url: str = "http://127.0.0.1:8080"
     namespace: str = f"/{NAMESPACE}"
@@ -32,7 +32,7 @@ class Site:
 
     @cached_property
     def facts(self) -> str:
-        """What of a site shows in its records."""
+        """The settings that affect representations; used in cache keys."""
         return repr((self.api, self.zone.name, self.currency))
 
     @cached_property
@@ -40,7 +40,7 @@ class Site:
         return urlsplit(self.base_url).netloc
 
     def now(self) -> datetime:
-        """The present second, in UTC, as stored."""
+        """The current time in UTC, in whole seconds, as it is stored."""
         return _second(int(time()))
 
 

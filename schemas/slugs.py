@@ -1,4 +1,4 @@
-"""Slugs: the readable part of an address."""
+"""Slugs: the readable part of a URL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TRASHED = "__trashed"
 
 
 def slug_of(text: str, otherwise: str) -> str:
-    """Lower-case ASCII words joined by `-`; `otherwise` where nothing of the text can be spelled."""
+    """Lower-case ASCII words joined by `-`; `otherwise` if nothing in the text can be transliterated."""
     if not text:
         return otherwise
     plain = re.sub(r"<[^<>]*>", "", text)
@@ -21,7 +21,7 @@ def slug_of(text: str, otherwise: str) -> str:
 
 
 def numbered(slug: str, number: int) -> str:
-    """The slug's second, third … form, still within the limit."""
+    """The slug with `-2`, `-3` … appended, within the length limit; number 1 is the slug itself."""
     if number == 1:
         return slug
     ending = f"-{number}"

@@ -1,4 +1,4 @@
-"""Event tags: flat terms."""
+"""Event tags: terms without a hierarchy."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ORDERS = ("name", "slug", "id", "count", "parent", "description", "include")
 
 
 class TermInput(Input):
-    """Body of a term."""
+    """Request body of a term."""
 
     name = Name(required=True, metadata=about(Text("term name")))
     description = Html(metadata=about(Text("description")))
@@ -26,10 +26,10 @@ class TermInput(Input):
 
 
 class TermListInput(ListInput):
-    """Parameters of the category and tag lists."""
+    """Query parameters of the category and tag lists."""
 
     search = Words(200, metadata=about(Text("only terms whose name or slug contains the text")))
-    # The interface's word is one of marshmallow's too; the field is collected before that one is set.
+    # marshmallow's Schema also has an attribute `exclude`, but sets it after collecting the declared fields.
     exclude = Many(Whole(1), metadata=about(Text("leave out these IDs")))  # type: ignore[assignment]
     include = Many(Whole(1), metadata=about(Text("only these IDs")))
     order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
@@ -41,7 +41,7 @@ class TermListInput(ListInput):
 
 
 class UrlsShape(Shape):
-    """Where a term, its list and its parent are."""
+    """URLs of a term, its list and its parent."""
 
     self = fields.String()
     collection = fields.String()
@@ -49,7 +49,7 @@ class UrlsShape(Shape):
 
 
 class TermShape(Shape):
-    """How a term is shown."""
+    """Representation of a term."""
 
     id = fields.Integer()
     name = fields.String()

@@ -1,4 +1,4 @@
-"""Field types of texts: what each accepts, and how it is cleaned before it is stored."""
+"""Marshmallow fields for text: validation, and sanitizing before it is stored."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9
 
 
 QUOTING = re.compile("[<>\"'`]")
-"""What could end an attribute or open a tag where an address is shown in HTML."""
+"""Characters that could end an attribute or open a tag where a URL is shown in HTML."""
 UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def clean(value: Any) -> str:
-    """A string that a database, a log and a page can hold."""
+    """Rejects values that are not strings, or that cannot be stored, logged and sent."""
     if not isinstance(value, str):
         raise ValidationError(Text("Must be text."))
     if UNFIT.search(value):
@@ -36,13 +36,13 @@ def limited(value: str, limit: int) -> str:
 
 
 def with_metadata(options: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The options of a field with more metadata for the API description. Where one type would not tell the
-    truth, `one_of` lists fields, each of which takes some of the values."""
+    """Adds metadata for the API description to the options of a field. If a single type would be wrong,
+    `one_of` lists fields that together describe all accepted values."""
     return options | {"metadata": {**options.get("metadata", {}), **more}}
 
 
 class Words(fields.String):
-    """Free text, taken exactly as written; an empty one clears the field."""
+    """Free text, stored exactly as sent; an empty string clears the field."""
 
     def __init__(self, limit: int = 100_000, **options: Any) -> None:
         options.setdefault("allow_none", True)
@@ -61,7 +61,7 @@ class PlainText(Words):
 
 
 class Html(Words):
-    """A text that may have markup, such as a description, stored without what is not safe to show."""
+    """Text that may contain markup, such as a description, stored without unsafe HTML."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         try:
@@ -71,7 +71,7 @@ class Html(Words):
 
 
 class Numeral(PlainText):
-    """A short text that may be sent as a number, such as a ZIP code."""
+    """A short text that may also be sent as a number, such as a ZIP code."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         number = isinstance(value, int) and not isinstance(value, bool)
@@ -79,7 +79,7 @@ class Numeral(PlainText):
 
 
 class Name(fields.String):
-    """What a record is called: one visible text, without HTML tags and the blanks around it."""
+    """The title or name of a record: not blank, without HTML tags and surrounding white space."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**with_metadata(options, minLength=1, maxLength=500))
@@ -92,14 +92,14 @@ class Name(fields.String):
 
 
 class SlugText(fields.String):
-    """A wished slug; what it becomes is the store's to say."""
+    """A requested slug; the store normalizes it and makes it unique."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         return limited(clean(value), 500).strip() or None
 
 
 class WebAddress(fields.String):
-    """An http or https address."""
+    """An http or https URL."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         return web_address(value) if value != "" else None

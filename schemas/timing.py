@@ -1,4 +1,4 @@
-"""When an event is: wall clock, zone and instants, kept in step."""
+"""Start and end of an event: keeps wall-clock time, time zone and UTC instants consistent."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TIMED = ("start_date", "end_date", "timezone", "all_day")
 
 
 def settle_times(changes: dict[str, Any], stored: dict[str, Any] | None, site: Site) -> dict[str, Any]:
-    """The stored times of an event after the changes; an end alone is checked against the other one."""
+    """The times to store after the changes; a start or end sent alone is checked against the stored other."""
     if stored is not None and not any(name in changes for name in TIMED):
         return {}
     if stored is None and not {"start_date", "end_date"} <= changes.keys():
-        return {}  # one of them was refused
+        return {}  # one of them was invalid
     kept = parse_zone(stored["timezone"]) if stored and "timezone" not in changes else site.zone
     zone = changes.get("timezone") or kept
     all_day = changes["all_day"] if "all_day" in changes else (stored or {}).get("all_day")
@@ -40,8 +40,8 @@ def settle_times(changes: dict[str, Any], stored: dict[str, Any] | None, site: S
 def _edge(
     name: str, changes: dict[str, Any], stored: dict[str, Any] | None, zone: Zone, edge: time | None
 ) -> tuple[datetime, datetime]:
-    """What the clock in the zone shows at the start or end, and the instant in UTC; all-day events reach to
-    the edge of the day."""
+    """The wall-clock time and the UTC instant of the start or end; for all-day events, the edge of the
+    day."""
     field = name.removesuffix("_date")
     known = stored or {}
     moment = changes.get(name) or Moment(wall=known[field])
@@ -50,7 +50,7 @@ def _edge(
             wall = zone.edge_of_day(moment.day(zone), edge)
             return wall, zone.to_utc(wall)
         wall = moment.in_zone(zone)
-        # Of a time that clocks show twice the second stays, if it was sent as an instant before.
+        # An unchanged wall-clock time keeps its instant, which in a DST overlap may be the second occurrence.
         stays = stored and moment.wall and zone.to_wall(known[f"{field}_utc"]) == wall
         return wall, known[f"{field}_utc"] if stays else moment.utc(zone)
     except ValueError as error:

@@ -24,11 +24,11 @@ from schemas.site import Site
 from schemas.text_fields import Name, Numeral, PlainText, WebAddress
 
 SPELLED: dict[str, Any] = {"type": "string", "one_of": (fields.Boolean(), fields.String())}
-"""A flag that the interface calls a string."""
+"""Metadata of a flag that the interface documents as a string."""
 
 
 class VenueInput(PostInput):
-    """Body of a venue."""
+    """Request body of a venue."""
 
     venue = Name(required=True, metadata=about(Text("venue name")))
     show_map = Flag(metadata=about(Text("whether events linked to the venue show a map"), **SPELLED))
@@ -53,7 +53,7 @@ class VenueInput(PostInput):
 
 
 class VenueShape(PostShape):
-    """How a venue is shown."""
+    """Representation of a venue."""
 
     venue = fields.String()
     address = fields.String()
@@ -79,7 +79,7 @@ def settle(changes: Document, stored: Document | None, site: Site) -> Document:
     settled = settle_post(changes, stored, site)
     settled |= {name: flag(name, settled) for name in FLAGS if name in settled or stored is None}
     if stored and not stored.get("stateprovince") and settled.get("stateprovince") == region(stored):
-        del settled["stateprovince"]  # sent back as shown, it is still the state or the province
+        del settled["stateprovince"]  # sent back as shown: still derived from the state or province
     if "geo_lat" in changes or "geo_lng" in changes:
         latitude, longitude = changes.get("geo_lat"), changes.get("geo_lng")
         point = {"type": "Point", "coordinates": [longitude, latitude]}
@@ -102,7 +102,7 @@ def region(record: Mapping[str, Any]) -> str:
 
 
 def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    """The venue as schema.org's Place."""
+    """The venue as a schema.org Place."""
     address = {
         "streetAddress": record.get("address"),
         "addressLocality": record.get("city"),

@@ -1,4 +1,4 @@
-"""What a write was accepted with but is likely to be a mistake: unknown fields and misspelt statuses."""
+"""Warnings about accepted input that is probably a mistake: unknown fields and misspelt statuses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def warnings_of(kind: Kind, values: Mapping[str, Any]) -> list[Text]:
 
 
 def unknown_fields(kind: Kind, values: Mapping[str, Any]) -> Iterator[str]:
-    """Names of fields that no record of the kind has, and of those in the data of new linked records."""
+    """Names of the fields that the kind does not have, including those in the data of new linked records."""
     yield from (name for name in values if name not in kind.known_fields)
     for field, other in kind.links.items():
         sent = values.get(field)

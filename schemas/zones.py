@@ -1,4 +1,4 @@
-"""Time zones: IANA names and fixed offsets, and the way between wall clocks and UTC."""
+"""Time zones: IANA names and fixed offsets, and conversion between wall-clock time and UTC."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ MIDNIGHT = time(0, 0, 0)
 
 @dataclass(frozen=True)
 class Zone:
-    """A time zone under the name it is stored and shown by; all datetimes in and out are naive."""
+    """A time zone with the name it is stored and shown under; all datetimes passed in and out are naive."""
 
     name: str
     info: tzinfo
 
     def to_utc(self, wall: datetime, *, is_last: bool = False) -> datetime:
-        """The instant a clock in this zone shows this time; in an overlap the first one, or the last."""
-        # With fold=0 a time inside a gap counts from the offset before it, which moves it forward by the gap.
+        """The instant of a wall-clock time; in a DST overlap the first one, or the last if `is_last`."""
+        # With fold=0 a time inside a gap uses the offset before it, which moves it forward by the gap.
         return _within_years(lambda: _convert(wall, int(is_last), self.info, UTC))
 
     def to_wall(self, utc: datetime) -> datetime:
-        """What a clock in this zone shows at the instant."""
+        """The wall-clock time in this zone at the instant."""
         return utc if self.info is UTC else _within_years(lambda: _convert(utc, 0, UTC, self.info))
 
     def edge_of_day(self, day: date, edge: time) -> datetime:
-        """What a clock in this zone shows when a day begins (00:00:00) or ends (23:59:59). If it skips that
-        time: the first or last second that it shows on the day. A day that it skips entirely is the next."""
+        """The wall-clock time at which a day begins (00:00:00) or ends (23:59:59). If a gap skips that time,
+        the first or last second that exists on the day; if a gap skips the whole day, the next day counts."""
         wall = datetime.combine(day, edge)
         if self.to_wall(self.to_utc(wall)) == wall:
             return wall
@@ -48,7 +48,7 @@ class Zone:
         return shown if shown.date() == day else self.edge_of_day(day + timedelta(days=1), edge)
 
     def abbreviation(self, utc: datetime) -> str:
-        """The short name in use at the instant, such as EDT; a fixed offset is its own."""
+        """The abbreviation in use at the instant, such as EDT; for a fixed offset, the offset itself."""
         if isinstance(self.info, timezone):
             # Clients of the reference service expect GMT+0530 for a zone sent as +05:30.
             return self.name if self.name.startswith("UTC") else f"GMT{utc.replace(tzinfo=self.info):%z}"
@@ -58,7 +58,7 @@ class Zone:
 
 @lru_cache(1000)
 def parse_zone(text: str) -> Zone:
-    """The zone of an IANA name in any case, or of an offset such as UTC+2, UTC-5:30, UTC+5.5 or +02:00."""
+    """Parses an IANA name, case-insensitive, or an offset such as UTC+2, UTC-5:30, UTC+5.5 or +02:00."""
     if text.upper() in ("UTC", "Z"):
         return Zone("UTC", UTC)
     if offset := OFFSET.fullmatch(text):
@@ -84,7 +84,7 @@ def _offset(match: re.Match[str]) -> timedelta:
     return offset
 
 
-# Names and rules come from the tzdata package alone, so that no host's own database changes an answer.
+# Names and rules come only from the tzdata package, so that results do not depend on the host's database.
 @cache
 def _names() -> Mapping[str, str]:
     names = files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
@@ -97,15 +97,15 @@ def _zone_info(name: str) -> ZoneInfo:
         return ZoneInfo.from_file(file, key=name)
 
 
-# Records that are shown together share many of their times: those of a venue are in all its events.
+# Records in one response share many times: those of a venue are repeated in each of its events.
 @lru_cache(10_000)
 def _convert(moment: datetime, fold: int, source: tzinfo, target: tzinfo) -> datetime:
-    # A parameter of its own, since equal times are equal whatever their fold is.
+    # `fold` is a separate parameter because datetimes that differ only in it are equal as cache keys.
     return moment.replace(tzinfo=source, fold=fold).astimezone(target).replace(tzinfo=None, fold=0)
 
 
 def _end_of_gap(zone: Zone, wall: datetime) -> datetime:
-    """The first instant after the clock in the zone has skipped this time."""
+    """The first instant after the gap that skips this wall-clock time."""
     late = zone.to_utc(wall)
     length = zone.to_wall(late) - wall
     early = late - length

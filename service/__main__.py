@@ -30,7 +30,7 @@ async def demo(settings: Settings) -> None:
 
 
 def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, Any, int | None]:
-    """What the command does; it answers its exit status, or nothing for success."""
+    """The coroutine of a command; it returns the exit status, or None for success."""
     if arguments.command == "serve":
         return serve(settings, demo=arguments.demo)
     if arguments.command == "demo":
@@ -50,7 +50,7 @@ def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, An
 
 def main() -> None:
     arguments = parser().parse_args()
-    if arguments.help:  # no command, or one that only groups others
+    if arguments.help:  # no command, or a group without an action
         arguments.help()
         sys.exit(0)
     try:
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def failed(line: str, status: int) -> int:
-    """One line that says why, and the exit status."""
+    """Print the reason in one line and return the exit status."""
     print(f"kalends: {line}", file=sys.stderr)
     return status
 

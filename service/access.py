@@ -1,4 +1,4 @@
-"""Who is calling: no credentials in open mode, tokens in token mode."""
+"""Authentication: identifies the caller of each request by its token, if any."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.store.tokens import Tokens
 
 
 def sent_token(request: web.Request) -> str | None:
-    """The token of an `Authorization: Bearer` or `Basic` header; None without the header."""
+    """The token of an `Authorization: Bearer` or `Basic` header; None without one, empty if malformed."""
     if (header := request.headers.get("Authorization")) is None:
         return None
     scheme, _, value = header.partition(" ")
@@ -30,13 +30,13 @@ def sent_token(request: web.Request) -> str | None:
 
 
 def stranger(mode: str) -> Caller:
-    """Who calls without credentials."""
+    """The caller of requests without credentials."""
     return EVERYBODY if mode == "open" else PUBLIC
 
 
 def identify(mode: str, tokens: Tokens, check: Callable[[web.Request], None]) -> Middleware:
-    """Middleware that says who calls. A token is checked even where none is needed; then the request itself
-    is checked, which may come from a page of another site."""
+    """Middleware that authenticates the caller. A token is verified even in open mode, which needs none.
+    `check` then rejects forged requests from pages of other sites."""
 
     nobody = stranger(mode)
 
@@ -47,7 +47,7 @@ def identify(mode: str, tokens: Tokens, check: Callable[[web.Request], None]) ->
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        # What is not there is not there for anybody: the route comes before the credentials.
+        # An unknown route is 404 for every caller: routing comes before authentication.
         if request.match_info.http_exception is None:
             token = sent_token(request)
             request[CALLER] = nobody if token is None else await known(token)

@@ -1,4 +1,4 @@
-"""What is said at the start: that MongoDB is not reachable yet, that it is old, that the service is ready."""
+"""Startup messages: MongoDB is not reachable yet, MongoDB is too old, the service is ready."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from service.store.versions import server_version, warning_about
 log = logging.getLogger("kalends")
 PAUSE = 0.5
 REMINDER = 60.0
-"""Seconds until it is said again that MongoDB is not reachable."""
+"""Seconds between warnings that MongoDB is not reachable."""
 PATIENCE = ClientTimeout(total=60)
-"""A first request waits until the service takes connections."""
+"""The first request waits in the socket's backlog until the service accepts connections."""
 
 
 @asynccontextmanager
 async def announcing(
     settings: Settings, location: Location, listening: tuple[Any, ...]
 ) -> AsyncIterator[None]:
-    """Says in the background what there is to say, for as long as it is open."""
+    """Emit the startup messages from a background task, which is cancelled on exit."""
     task = asyncio.create_task(_announce(settings, location, listening))
     try:
         yield
@@ -45,7 +45,7 @@ async def announcing(
 async def _announce(settings: Settings, location: Location, listening: tuple[Any, ...]) -> None:
     if is_exposed(settings):
         log.warning(
-            "every caller may write, also through a proxy; if that is not meant, set KALENDS_AUTH=token"
+            "every caller may write, including through a proxy; to require tokens, set KALENDS_AUTH=token"
         )
     if not location.data_dir:
         await _mongodb_answers(location)
@@ -54,7 +54,7 @@ async def _announce(settings: Settings, location: Location, listening: tuple[Any
 
 
 def is_exposed(settings: Settings) -> bool:
-    """A public address of a service on loopback means a proxy, for which nobody has chosen open mode."""
+    """Whether open mode is only the default but a public base URL implies a proxy in front of the service."""
     return (
         not settings.auth
         and bool(settings.base_url)
@@ -63,7 +63,7 @@ def is_exposed(settings: Settings) -> bool:
 
 
 async def _mongodb_answers(location: Location) -> None:
-    """Returns when MongoDB answers. What it answers to other questions is for the store to deal with."""
+    """Return when MongoDB responds; any error other than a lost connection is left to the store."""
     said_at = -REMINDER
     while True:
         try:
@@ -77,16 +77,16 @@ async def _mongodb_answers(location: Location) -> None:
             await asyncio.sleep(PAUSE)
             continue
         except PyMongoError as error:
-            log.debug("the version of MongoDB is unknown: %s", brief(error))
+            log.debug("cannot determine the version of MongoDB: %s", brief(error))
         return
 
 
 async def _service_is_ready(listening: tuple[Any, ...]) -> None:
-    """Asks as an orchestrator would: whichever worker answers, it can serve."""
+    """Poll the readiness endpoint, as an orchestrator would; any worker may answer."""
     host, port = listening[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}/health/ready"
     async with ClientSession(connector=TCPConnector(force_close=True), timeout=PATIENCE) as session:
-        while not await _answers(session, url):  # noqa: ASYNC110 - it may be another process that answers
+        while not await _answers(session, url):  # noqa: ASYNC110 - another process may answer
             await asyncio.sleep(PAUSE)
 
 

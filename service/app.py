@@ -1,4 +1,4 @@
-"""The application: every kind's route table, mounted where the settings say."""
+"""Build the aiohttp application: routes, middlewares and caches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from service.traffic import TRAFFIC, Traffic
 
 
 def create_app(settings: Settings, store: Store) -> web.Application:
-    """Everything the application uses is handed to it; it opens nothing by itself."""
+    """The application; it opens no files or connections of its own."""
     traffic, cross_site, ids, memory = Traffic(settings), CrossSite(settings), RequestIds(), Memory()
     outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(memory)]
     passed = [*outer, *guards(settings, store, cross_site)]
@@ -43,7 +43,7 @@ def create_app(settings: Settings, store: Store) -> web.Application:
 
 
 def guards(settings: Settings, store: Store, cross_site: CrossSite) -> list[Middleware]:
-    """What a request passes before its handler, in this order."""
+    """The inner middlewares, in the order in which a request passes them."""
     passed = [limit_rate(settings)] if settings.rate_limit else []
     passed.append(limit_passwords(settings))
     if not store.started:
@@ -52,7 +52,7 @@ def guards(settings: Settings, store: Store, cross_site: CrossSite) -> list[Midd
 
 
 def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
-    """The operations under one path; the site's links lead there."""
+    """The operations under one path prefix; links in their responses start with it."""
     records = [operation for kind in KINDS for operation in operations(kind, store, site, kept)]
     table: list[Operation] = []
     described = document.operations(site, table, problem_body)
@@ -61,7 +61,7 @@ def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
 
 
 def mount(app: web.Application, prefix: str, table: Iterable[Operation]) -> None:
-    """Adds the operations, with and without a slash at the end: one resource for all methods of a path."""
+    """Add the operations with and without a trailing slash; all methods of a path share one resource."""
     resource = cache(app.router.add_resource)
     for operation in table:
         bare = prefix + operation.path.rstrip("/")
@@ -73,7 +73,7 @@ def mount(app: web.Application, prefix: str, table: Iterable[Operation]) -> None
 
 
 def wait_for(store: Store) -> Middleware:
-    """Refuses while the database has not been made ready: nothing may be written past missing indexes."""
+    """Reject requests until the database is set up: nothing may be written before the indexes exist."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -85,7 +85,7 @@ def wait_for(store: Store) -> Middleware:
 
 
 def finishing(cross_site: CrossSite, traffic: Traffic) -> Callable[[web.Request, web.StreamResponse], None]:
-    """The last word on answers."""
+    """The function that makes the final changes to each response: CORS headers, closing the connection."""
 
     def finish(request: web.Request, response: web.StreamResponse) -> None:
         traffic.say_goodbye(response)

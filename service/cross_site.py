@@ -1,4 +1,4 @@
-"""Pages of other sites: what their scripts may read, and which of their writes are refused."""
+"""Requests from pages of other sites: CORS headers, and protection against CSRF and DNS rebinding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHER_HOST = Text(
 
 
 class CrossSite:
-    """The rules for one service, made from its settings."""
+    """The cross-site rules that follow from the settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._everybody_reads = "*" in settings.cors_origins
@@ -49,7 +49,7 @@ class CrossSite:
             self._hosts.add(socket.gethostname().lower())
 
     def let_read(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Adds the headers that let scripts of an allowed origin see the answer, or send their request."""
+        """Add the CORS headers that let scripts of allowed origins read the response or send the request."""
         if (sent := request.headers.get("Origin")) is None:
             return
         is_named = sent.lower() in self._named
@@ -67,15 +67,15 @@ class CrossSite:
             response.headers["Access-Control-Max-Age"] = "86400"
 
     def check(self, request: web.Request) -> None:
-        """Refuses a write that a page of another site makes a browser send."""
+        """Reject a write that a page of another site makes a browser send."""
         if request.method in READING:
             return
         scheme = request.headers.get("Authorization", "").partition(" ")[0].lower()
         if scheme == "bearer":
-            return  # no browser adds it by itself: whoever sends it has the token
+            return  # browsers never add it on their own, so the sender knows the token
         origin = request.headers.get("Origin", "").lower()
         if scheme:
-            # A browser adds Basic credentials that it remembers, whichever site's page sends the request.
+            # Browsers add remembered Basic credentials to requests from any site's page.
             if self._is_of_another_site(request, origin) and origin not in self._named:
                 raise refused(ADDED_BY_BROWSER, origin=origin)
         elif self._is_open:
@@ -87,21 +87,21 @@ class CrossSite:
     def _is_of_another_site(self, request: web.Request, origin: str) -> bool:
         if request.headers.get("Sec-Fetch-Site", "none").lower() not in ("none", "same-origin"):
             return True
-        # The scheme is not compared: a proxy may speak HTTPS to the browser and HTTP to this service.
+        # The scheme is not compared: a proxy in front of this service may terminate TLS.
         own = request.headers.get("Host", "").lower()
         return origin not in ("", self._own_origin, f"http://{own}", f"https://{own}")
 
     def _is_own_host(self, header: str | None) -> bool:
-        """Whether a Host header names this service. Ports are not compared: they may be forwarded, and who
-        points a name of theirs at this machine (DNS rebinding) cannot hide the name."""
+        """Whether a Host header names this service, which rules out DNS rebinding: the attacker's own name
+        would be in it. Ports are not compared, because they may be forwarded."""
         if header is None:
-            return True  # HTTP/1.0; every browser sends it
+            return True  # HTTP/1.0; every browser sends the header
         found = HOST.fullmatch(header.strip().lower())
         name = found[1].strip("[]").removesuffix(".") if found else ""
         return name in self._hosts or name.endswith(".localhost") or self._is_own_address(name)
 
     def _is_own_address(self, name: str) -> bool:
-        """An IP address: nobody can make another site's pages use it as their own."""
+        """Whether this is an IP address that can be ours; no other site can rebind an IP address."""
         try:
             address = ip_address(name)
         except ValueError:

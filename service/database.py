@@ -1,4 +1,4 @@
-"""Which database is used: on the MongoDB that the settings name, or on the embedded one."""
+"""Locate and open the database: on the configured MongoDB, or on the embedded one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from service.store import Store, open_store
 
 @dataclass(frozen=True)
 class Location:
-    """The URI of a MongoDB and the name of a database; shown without user and password."""
+    """The URI of a MongoDB and the name of a database; printed without credentials."""
 
     uri: str
     database: str
     data_dir: Path | None = None
-    """Of the embedded MongoDB; None for another one."""
+    """The data directory of the embedded MongoDB; None for any other MongoDB."""
 
     @property
     def hosts(self) -> str:
@@ -35,7 +35,7 @@ class Location:
 
 
 class Opened(NamedTuple):
-    """A store, and where its data is."""
+    """An open store and the location of its data."""
 
     store: Store
     location: Location
@@ -43,7 +43,7 @@ class Opened(NamedTuple):
 
 @asynccontextmanager
 async def located(settings: Settings, *, shared: bool = True) -> AsyncIterator[Location]:
-    """The configured MongoDB, the embedded one of a running service, or an embedded one of our own."""
+    """The configured MongoDB, the embedded one of a running service if `shared`, or a new embedded one."""
     if settings.mongodb_uri:
         yield Location(settings.mongodb_uri, settings.database)
         return
@@ -59,7 +59,7 @@ async def located(settings: Settings, *, shared: bool = True) -> AsyncIterator[L
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Opened]:
-    """The store that the settings name, beside a running service or without one."""
+    """Open the configured store, whether or not a service is running on it."""
     async with (
         located(settings) as location,
         open_store(location.uri, location.database, site_of(settings)) as store,

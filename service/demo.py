@@ -1,4 +1,4 @@
-"""A believable season of events to try the service with."""
+"""Demo data: a season of events to try the service with."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ORGANIZERS = [
     {"organizer": "Friends of the Library", "email": "friends@library.example.org"},
 ]
 # (title, days between repetitions, times, starting hour, hours, cost, categories, tags, venue, organizer)
-# The page of the interface proposes the first event, its venue and its organizer to be read.
+# The examples of the API documentation refer to the first event, its venue and its organizer.
 SEASON = [
     ("Summer Concert", 28, 4, 20, 2, "€18 – €32", ["Concerts"], ["outdoor"], 0, 0),
     ("Farmers’ Market", 7, 12, 8, 5, "Free", ["Markets"], ["family", "outdoor"], 0, 0),
@@ -47,7 +47,7 @@ SEASON = [
 
 
 async def fill_demo(location: Location, site: Site) -> None:
-    """Fills the database if it has no events, and says so."""
+    """Fill the database if it has no events, and print the result."""
     async with open_store(location.uri, location.database, site) as store:
         made = await fill(store)
     said = f"{made} events created in {location}" if made else f"There are events already in {location}"
@@ -55,7 +55,7 @@ async def fill_demo(location: Location, site: Site) -> None:
 
 
 async def fill(store: Store) -> int:
-    """Fills an empty database; one that has events is left alone. Answers how many were made."""
+    """Fill the database unless it has events; return the number of events created."""
     if await store.database["events"].find_one({}, {"_id": 1}):
         return 0
     made = 0

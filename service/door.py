@@ -1,4 +1,4 @@
-"""The door from a port to a server, which processes on one port share."""
+"""Accept connections on a listening socket that several processes may share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from aiohttp import web
 
 log = logging.getLogger("kalends.door")
 FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""What a system says that has no room for another connection."""
+"""Errors that mean the system has no resources for another connection."""
 PAUSE = 1.0
-"""Seconds until it is asked again."""
+"""Seconds until accepting is retried."""
 
 
 class Door:
-    """Lets in one connection at a time: an event loop by itself takes all that wait, and leaves none to the
-    other processes."""
+    """Accepts one connection per wakeup: the event loop's own server would accept all pending connections
+    and leave none to the other processes."""
 
     def __init__(self, taken: socket.socket, server: web.Server) -> None:
         taken.setblocking(False)
@@ -34,7 +34,7 @@ class Door:
         try:
             connection, _ = self._taken.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return  # another process was faster, or the client has left
+            return  # another process was faster, or the client has disconnected
         except OSError as error:
             if error.errno not in FULL:
                 raise
@@ -46,12 +46,12 @@ class Door:
         entering.add_done_callback(self._entering.discard)
 
     def _wait(self, error: OSError) -> None:
-        log.warning("no room for another connection: %s", error)
+        log.warning("cannot accept connections, retrying: %s", error)
         self._loop.remove_reader(self._taken)
         self._opening = self._loop.call_later(PAUSE, self.open)
 
     async def close(self) -> None:
-        """Whoever was let in is served, and nobody else is."""
+        """Stop accepting; connections already accepted are still passed to the server."""
         if self._opening:
             self._opening.cancel()
         self._loop.remove_reader(self._taken)

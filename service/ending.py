@@ -1,4 +1,4 @@
-"""The end of a process that serves, and how soon it is wanted."""
+"""Shutdown requests to a serving process, by urgency."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ T = TypeVar("T")
 
 
 class Haste(IntEnum):
-    """How soon a process shall end."""
+    """How urgently a process must shut down."""
 
     RETIRE = 1
-    """Another one takes over: a quiet connection is kept until its next answer, or its usual end."""
+    """Another process takes over: idle connections stay open until their next response or their timeout."""
     STOP = 2
-    """Nobody takes over: quiet connections are closed, requests under way are finished."""
+    """No other process takes over: idle connections are closed, requests in flight are completed."""
     NOW = 3
-    """Requests under way are given up."""
+    """Requests in flight are aborted."""
 
 
 class Ending:
-    """What a process has been told about its end; the most urgent word counts."""
+    """The shutdown requests that a process has received; the most urgent one counts."""
 
     def __init__(self) -> None:
         self._asked = {haste: asyncio.Event() for haste in Haste}
@@ -38,7 +38,7 @@ class Ending:
         await self._asked[haste].wait()
 
     async def unless_asked(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """What the work returns; nothing if an end is asked for before it does."""
+        """The result of the work; None if a shutdown is requested first, which cancels the work."""
         task, asked = asyncio.create_task(work), asyncio.create_task(self.wait(Haste.RETIRE))
         await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
         asked.cancel()

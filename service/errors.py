@@ -1,4 +1,4 @@
-"""One table from what went wrong to its status and code, and one body for all of them."""
+"""Map domain errors to HTTP statuses and codes, and build the error responses."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ TOLD: dict[type[Exception], type[Problem]] = {
 }
 HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="kalends"'}, 503: {"Retry-After": "5"}}
 LAST = (errors.TooSlow, errors.Disconnected)
-"""Nothing more can be read from the connection after these."""
+"""After these errors nothing more can be read from the connection."""
 CRASHED = Text("Internal error. The log has the details under request ID {id}.")
 
 
 def problem_body(problem: Problem, language: str = "en") -> dict[str, Any]:
-    """The body of an answer; its status is in it."""
+    """The body of an error response, which includes its status."""
     status, code = TABLE[type(problem)]
     data: dict[str, Any] = {"status": status, **problem.data}
     if isinstance(params := data.get("params"), dict):
@@ -85,15 +85,15 @@ def problem_answer(problem: Problem, language: str) -> web.StreamResponse:
 
 
 def answer_problems(ids: RequestIds, finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
-    """Gives every request an id, turns whatever is raised below into the one error body, and lets every
-    answer be finished."""
+    """The outermost middleware: gives each request an id, turns exceptions into error responses, and applies
+    `finish` to every response."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         ids.mark(request)
         try:
             answer = await handler(request)
-        except Exception as error:  # whatever it is, the caller gets the one body, and a bug is logged
+        except Exception as error:  # even a bug must get the standard error body
             answer = answer_to(error, request)
         answer.headers.update(request["headers"])
         finish(request, answer)
@@ -115,14 +115,14 @@ def answer_to(error: Exception, request: web.BaseRequest) -> web.StreamResponse:
         return answer
     if isinstance(error, web.HTTPException):
         return error_answer(error_body("rest_refused", error.reason, {"status": error.status}))
-    # A bug: the caller gets the one body and an id, the log gets all of it.
+    # A bug: the caller gets only the request id, the log gets the traceback.
     log.error("%s %s %s failed", id, request.method, path_of(request), exc_info=error)
     message = translate(Text(CRASHED.template, id=id), language)
     return error_answer(error_body("rest_internal_error", message, {"status": 500}))
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """What the caller is told of an error; nothing of what nobody has thought of."""
+    """The problem that is reported to the caller; None for an unexpected error."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, HttpProcessingError):
@@ -133,7 +133,7 @@ def problem_of(error: Exception) -> Problem | None:
 def _other_method(
     request: web.BaseRequest, refused: web.HTTPMethodNotAllowed, language: str
 ) -> web.StreamResponse:
-    """OPTIONS tells which methods there are; any other wrong method is refused with the same list."""
+    """Answer OPTIONS with the allowed methods, other unsupported methods with 405 and the same list."""
     allowed = ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))
     if request.method == "OPTIONS":
         answer: web.StreamResponse = Reply(Answer(b"", {}, 204))

@@ -1,6 +1,6 @@
-"""Become another program, after asking the kernel to stop it when the service dies.
+"""Execute another program, after asking the kernel to terminate it when the service dies.
 
-Run by its path as a program of its own, because code between fork and exec is unsafe beside threads.
+Run as a separate script, because running Python code between fork and exec is unsafe in a threaded process.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ PR_SET_PDEATHSIG = 1
 
 
 def guarded(*command: str) -> list[str]:
-    """The command, to be run so that it does not outlive this process."""
+    """A command line that runs the command so that it does not outlive this process."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def main(service_pid: int, command: list[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        # A service that died before the request was made sends no signal any more.
+        # If the service died before the call to prctl, the kernel sends no signal.
         if os.getppid() != service_pid:
             sys.exit("the service ended before this program started")
     os.execv(command[0], command)  # noqa: S606

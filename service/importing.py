@@ -1,4 +1,4 @@
-"""`kalends import`: many records from a file with one JSON object on each line."""
+"""`kalends import`: import records from a file with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from service.store.drafts import Row
 T = TypeVar("T")
 ReadRows = Callable[[list[Line]], tuple[list[Row], dict[int, Problem]]]
 AT_ONCE = 3
-"""Batches that are being stored at a time: MongoDB stores each on one core."""
+"""Batches stored concurrently; MongoDB uses one core for each."""
 
 
 async def import_file(
     settings: Settings, path: str, plural: str, author: int, *, ignore_unknown: bool = False
 ) -> int:
-    """Imports what is not there yet, and says so. Exit status 1: lines were refused."""
+    """Import the lines that have not been imported yet, and print a summary; return 1 if any were refused."""
     kind = BY_PLURAL[plural]
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
@@ -52,13 +52,13 @@ async def import_file(
 
 @contextmanager
 def opened_file(path: str) -> Iterator[tuple[BinaryIO, int]]:
-    """The file and its size; that of the standard input is not known, and 0."""
+    """The file and its size; 0 for standard input, whose size is unknown."""
     if path == "-":
         yield sys.stdin.buffer, 0
         return
     try:
         size = Path(path).stat().st_size
-        file = Path(path).open("rb")  # noqa: SIM115 - an error while it is being read is another matter
+        file = Path(path).open("rb")  # noqa: SIM115 - errors while reading must not be caught here
     except OSError as error:
         raise SettingError(f"cannot read {path}: {error.strerror}") from None
     with file:
@@ -67,7 +67,7 @@ def opened_file(path: str) -> Iterator[tuple[BinaryIO, int]]:
 
 @dataclass
 class Part:
-    """Rows that are ready to be stored, what became of the lines beside them, and where they end."""
+    """Rows to be stored, the outcome of the other lines of their batch, and the file offset of its end."""
 
     rows: list[Row]
     outcome: Outcome
@@ -75,14 +75,14 @@ class Part:
 
 
 class Start(Protocol):
-    """Starts work beside other work."""
+    """Starts a background task."""
 
     def __call__(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]: ...
 
 
 @asynccontextmanager
 async def tasks() -> AsyncIterator[Start]:
-    """Starts work beside other work, and ends what is under way when there is nothing to be done with it."""
+    """Yield a function that starts background tasks; those still running on exit are cancelled."""
     under_way: set[asyncio.Task[Any]] = set()
 
     def start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -100,7 +100,7 @@ async def tasks() -> AsyncIterator[Start]:
 
 
 async def stored(parts: AsyncIterator[Part], way: Bulk, start: Start) -> AsyncIterator[tuple[int, Outcome]]:
-    """Stores a few parts at a time; tells in their order where each ends and what became of it."""
+    """Store up to AT_ONCE parts concurrently; yield the end offset and outcome of each, in order."""
     under_way: deque[tuple[Part, asyncio.Task[Outcome]]] = deque()
 
     async def first() -> tuple[int, Outcome]:
@@ -118,7 +118,7 @@ async def stored(parts: AsyncIterator[Part], way: Bulk, start: Start) -> AsyncIt
 async def ahead(
     batches: Iterator[Batch], way: Bulk, read_rows: ReadRows, start: Start
 ) -> AsyncIterator[Part]:
-    """Reads and checks the next lines while the last ones are being stored."""
+    """Read and validate the next batch while the previous ones are being stored."""
     coming = start(read_part(batches, way, read_rows))
     while part := await coming:
         coming = start(read_part(batches, way, read_rows))
@@ -136,7 +136,7 @@ async def read_part(batches: Iterator[Batch], way: Bulk, read_rows: ReadRows) ->
 
 
 def told(outcome: Outcome) -> Iterator[str]:
-    """What is wrong with each refused line, field by field."""
+    """Error messages for each refused line, one per field."""
     for number, problem in sorted(outcome.refused.items()):
         params = problem.data.get("params")
         said = (

@@ -1,4 +1,4 @@
-"""Limits: how many requests a minute, how many wrong passwords."""
+"""Rate limits: requests and wrong passwords per minute."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from service.traffic import is_health
 
 MINUTE = 60.0
 WRONG_PASSWORDS = 10
-"""Wrong passwords a minute that one client may send for one event."""
+"""Wrong passwords per minute that one client may send for one event."""
 MOST_CLIENTS = 50_000
 
 
 class Standing(NamedTuple):
-    """Where a client stands in the present minute."""
+    """A client's count in the current window, and the seconds until the window ends."""
 
     used: int
     seconds_left: int
@@ -30,7 +30,7 @@ class Standing(NamedTuple):
 
 @dataclass
 class Minutes:
-    """Counts by key within windows of a minute, in bounded memory."""
+    """Counts by key in windows of one minute, in bounded memory."""
 
     counts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class Minutes:
 
 
 def client_of(request: web.Request, settings: Settings) -> str:
-    """The client's address; what a trusted proxy says of it, and nobody else."""
+    """The client's address; X-Forwarded-For is used only as far as trusted proxies have set it."""
 
     def is_trusted(address: str) -> bool:
         try:
@@ -60,7 +60,9 @@ def client_of(request: web.Request, settings: Settings) -> str:
         except ValueError:
             return False
 
-    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",") if hop.strip()]
+    # Some proxies append to the client's header, others add a line of their own.
+    sent = ",".join(request.headers.getall("X-Forwarded-For", ()))
+    hops = [hop.strip() for hop in sent.split(",") if hop.strip()]
     address = request.remote or ""
     while hops and is_trusted(address):
         address = hops.pop()
@@ -68,13 +70,13 @@ def client_of(request: web.Request, settings: Settings) -> str:
 
 
 def record_of(request: web.Request) -> str:
-    """The record that a path names, whether with zeros before its id, with capitals or a slash at the end."""
+    """The record that a path names, regardless of leading zeros, upper case and a trailing slash."""
     kind, _, name = request.path.rstrip("/").lower().rpartition("/")
     return f"{kind.rpartition('/')[2]}/{name.lstrip('0')}"
 
 
 def limit_rate(settings: Settings) -> Middleware:
-    """So many requests a minute and client; each process takes its share of them."""
+    """Limit the requests per minute of each client; each process enforces an equal share of the limit."""
     minutes, limit = Minutes(), ceil(settings.rate_limit / settings.workers)
 
     @web.middleware
@@ -96,7 +98,7 @@ def limit_rate(settings: Settings) -> Middleware:
 
 
 def limit_passwords(settings: Settings) -> Middleware:
-    """A few wrong passwords are mistakes; more are guesses."""
+    """Limit the wrong passwords per minute of each client for each event, to prevent guessing."""
     minutes = Minutes()
 
     def key_of(request: web.Request) -> str:
@@ -104,7 +106,7 @@ def limit_passwords(settings: Settings) -> Middleware:
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if minutes.counts:  # most of the time nobody has sent a wrong one
+        if minutes.counts:  # usually there have been no wrong passwords
             used, seconds = minutes.standing(key_of(request))
             if used >= WRONG_PASSWORDS:
                 request["headers"]["Retry-After"] = str(seconds)

@@ -1,4 +1,4 @@
-"""Lines of a file as rows to import: cut, parsed, validated, and marked so that each is known again."""
+"""Parse and validate the lines of an import file, with a fingerprint to recognize each in a later run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.warnings import unknown_fields
 from service.store.drafts import Row
 
 MOST, LARGEST = 500, 5_000_000
-"""Lines of a batch, and bytes."""
+"""Maximum lines and bytes of a batch."""
 BLANK = b" \t\r\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UNKNOWN = Text("Unknown field; --ignore-unknown-fields imports the record without it.")
@@ -25,7 +25,7 @@ UNKNOWN = Text("Unknown field; --ignore-unknown-fields imports the record withou
 
 @dataclass(frozen=True)
 class Line:
-    """A line that says something. Its text is None where it is longer than allowed."""
+    """A line that is not blank; `text` is None if it is too long, `mark` is its fingerprint."""
 
     number: int
     text: bytes | None
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass
 class Batch:
-    """Lines to import together, and how far into the file they reach."""
+    """Lines to import together, and the file offset at which they end."""
 
     lines: list[Line] = field(default_factory=list)
     size: int = 0
@@ -42,7 +42,7 @@ class Batch:
 
 
 def batches(file: BinaryIO, kind: Kind, longest: int) -> Iterator[Batch]:
-    """The lines of a file, a batch at a time; blank ones do not count."""
+    """The lines of a file in batches, without blank ones."""
     batch, seen = Batch(), Counter[bytes]()
     for number, (text, size) in enumerate(_cut(file, longest), 1):
         batch.size += size
@@ -56,7 +56,7 @@ def batches(file: BinaryIO, kind: Kind, longest: int) -> Iterator[Batch]:
 
 
 def _cut(file: BinaryIO, longest: int) -> Iterator[tuple[bytes | None, int]]:
-    """Each line without its end, and its size; None for one that is too long to be kept."""
+    """Each line, stripped, and its size in the file; None for a line that is too long."""
     is_first = True
     while text := file.readline(longest + 2):
         size = len(text)
@@ -69,7 +69,7 @@ def _cut(file: BinaryIO, longest: int) -> Iterator[tuple[bytes | None, int]]:
 
 
 def _mark(kind: Kind, text: bytes, seen: Counter[bytes]) -> bytes:
-    """Equal lines are told apart by which of them they are."""
+    """The fingerprint of a line: a hash, and an occurrence number to distinguish identical lines."""
     digest = blake2b(text, digest_size=16, person=kind.name.encode()).digest()
     seen[digest] += 1
     return digest + seen[digest].to_bytes(4)
@@ -78,7 +78,7 @@ def _mark(kind: Kind, text: bytes, seen: Counter[bytes]) -> bytes:
 def read(
     lines: Iterable[Line], kind: Kind, site: Site, *, ignore_unknown: bool
 ) -> tuple[list[Row], dict[int, Problem]]:
-    """The rows that lines stand for, and what is wrong with the others."""
+    """The rows of the valid lines, and the problems of the others by line number."""
     rows: list[Row] = []
     refused: dict[int, Problem] = {}
     for line in lines:

@@ -1,4 +1,4 @@
-"""What is wrong with a request that cannot be parsed. The answer repeats nothing of it."""
+"""Errors for requests that cannot be parsed; their messages quote nothing of the request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.language import Text
 
 MOST_URL = 8190
 MOST_FIELD = 8192
-"""Not equal to the limit of a URL: aiohttp tells which of the two was too long by its limit only."""
+"""Must differ from MOST_URL: the limit in aiohttp's LineTooLong is all that tells the two cases apart."""
 MOST_HEADERS = 128
 REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) (/[!-~]*) HTTP/1\.[01]\r\n")
 
@@ -42,8 +42,8 @@ MESSAGES = {
 
 
 def unknown_method(error: BaseException, data: bytes) -> RawRequestMessage | None:
-    """A request by a method that aiohttp's parser does not know, as far as it can be read: the application
-    says which methods its path has. It has no headers, and it is the last one of its connection."""
+    """A request message for a method that aiohttp's parser does not know, so that the application can respond
+    with the allowed methods. It has no headers, and it is the last request on its connection."""
     found = REQUEST_LINE.match(data) if isinstance(error, http_exceptions.BadHttpMethod) else None
     if found is None or (method := found[1].decode()) in hdrs.METH_ALL or len(found[2]) > MOST_URL:
         return None

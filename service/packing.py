@@ -1,4 +1,4 @@
-"""Answers are packed for clients that can unpack them; what has a tag is packed once and kept."""
+"""Response compression; compressed responses that have an ETag are cached."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from handlers.memory import Drawer, Memory
 from handlers.replies import Answer, Reply
 
 SMALLEST = 1000
-"""Bytes below which packing gains nothing."""
+"""Size in bytes below which compression gains nothing."""
 LONG = 100_000
-"""Bytes from which packing is left to a thread."""
+"""Size in bytes above which compression runs in a thread."""
 LEVEL = 4
 FORMATS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 ACCEPTED = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?", re.ASCII)
@@ -24,7 +24,7 @@ ACCEPTED = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?", re.A
 
 @lru_cache(256)
 def accepted(header: str) -> str | None:
-    """The best coding that an Accept-Encoding header allows; None to send an answer as it is."""
+    """The best coding that an Accept-Encoding header allows; None to send the response uncompressed."""
     weights: dict[str, float] = {}
     for part in header.lower().split(","):
         if found := ACCEPTED.fullmatch(part):
@@ -65,5 +65,5 @@ def pack_answers(memory: Memory) -> Middleware:
 async def packed_answer(answer: Answer, coding: str) -> Answer:
     body, is_long = answer.body, len(answer.body) > LONG
     small = await asyncio.to_thread(pack, body, coding) if is_long else pack(body, coding)
-    tagged = {"ETag": f"W/{answer.tag}"} if answer.tag else {}  # the same record, in other bytes
+    tagged = {"ETag": f"W/{answer.tag}"} if answer.tag else {}  # a weak ETag: same content, different bytes
     return Answer(small, {**answer.headers, "Content-Encoding": coding, **tagged}, answer.status)

@@ -1,4 +1,4 @@
-"""How far a long command has come: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a long command: a bar on a terminal, an occasional line elsewhere."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TextIO
 
 WIDTH = 30
 EVERY = {True: 0.1, False: 5.0}
-"""Seconds from one look to the next, on a terminal and elsewhere."""
+"""Seconds between updates, by whether the stream is a terminal."""
 CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Writes beside the other lines of a stream without getting into their way."""
+    """Prints progress and other lines to one stream without mixing them up."""
 
     def __init__(self, stream: TextIO, size: int) -> None:
         self._stream, self._size = stream, size

@@ -1,8 +1,8 @@
-"""The HTTP server below the application: a request that aiohttp refuses gets the one error body too.
+"""The HTTP server below the application: requests that aiohttp itself rejects get our error body too.
 
-Relied on of aiohttp, beside its documented interface: `RequestHandler.handle_error`, `log_exception` and its
-queue `_messages` of (message, payload), in which `_ErrInfo` stands for a request that cannot be parsed; and
-`AppRunner._make_server`. pyproject.toml keeps to the series that this was written for.
+This relies on undocumented parts of aiohttp: `RequestHandler.handle_error`, `log_exception` and its queue
+`_messages` of (message, payload), in which `_ErrInfo` marks a request that cannot be parsed; and
+`AppRunner._make_server`. pyproject.toml therefore pins the release series.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from service.request_log import RequestLog, log
 
 
 class Connection(RequestHandler):
-    """One connection of a client."""
+    """One client connection."""
 
     __slots__ = ("_arriving", "_ids")
 
@@ -46,7 +46,7 @@ class Connection(RequestHandler):
 
     def _refuse(self, error: BaseException, data: bytes) -> None:
         if not self._arriving.is_eof():
-            # The rest of a body is broken. aiohttp would leave its request waiting for it, and answer twice.
+            # The rest of a body is malformed. aiohttp would leave its handler waiting, and respond twice.
             self._messages.pop()
             self._arriving.set_exception(web.RequestPayloadError())
         elif message := unknown_method(error, data):
@@ -59,9 +59,9 @@ class Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to a request that cannot be parsed, or that failed outside of the application."""
+        """The response to a request that cannot be parsed, or that failed outside the application."""
         if request.writer.output_size > 0:
-            raise ConnectionError("part of an answer has been sent already")
+            raise ConnectionError("part of a response has already been sent")
         if "headers" not in request:
             self._ids.mark(request)
         if isinstance(exc, HttpProcessingError):
@@ -72,16 +72,16 @@ class Connection(RequestHandler):
         return answer
 
     def log_exception(self, *said: Any, **options: Any) -> None:
-        """A client that hangs up, or sends a broken body, is no error of the service."""
+        """A client that disconnects or sends a malformed body is not an error of the service."""
         error = options.get("exc_info")
         if isinstance(error, (OSError, web.RequestPayloadError)):
-            self.logger.debug("A connection ended: %s", type(error).__name__)
+            self.logger.debug("connection closed: %s", type(error).__name__)
         else:
             super().log_exception(*said, **options)
 
 
 class Server(web.Server):
-    """Makes the connections, and lets their requests into the application."""
+    """Creates the connections and passes their requests to the application."""
 
     def __init__(self, made: web.Server, ids: RequestIds, options: dict[str, Any]) -> None:
         super().__init__(
@@ -106,7 +106,7 @@ class Server(web.Server):
 
 
 def problem_of_head(request: web.BaseRequest) -> Problem | None:
-    """What aiohttp would answer in its own words before it asks the application, or should have refused."""
+    """Errors that aiohttp would report in its own format, or fails to detect."""
     if request.headers.get("Expect", "").lower() not in ("", "100-continue"):
         return ExpectationFailed()
     if request.version not in (HttpVersion11, HttpVersion10):
@@ -115,7 +115,7 @@ def problem_of_head(request: web.BaseRequest) -> Problem | None:
 
 
 class Runner(web.AppRunner):
-    """Runs the application on connections of ours."""
+    """Runs the application with our `Server` and `Connection`."""
 
     def __init__(self, app: web.Application, settings: Settings, **options: Any) -> None:
         super().__init__(app, **options)
@@ -125,7 +125,7 @@ class Runner(web.AppRunner):
             "max_line_size": MOST_URL,
             "max_field_size": MOST_FIELD,
             "max_headers": MOST_HEADERS,
-            # handlers/bodies.py does it: aiohttp takes a body whose compressed data ends too early.
+            # handlers/bodies.py decompresses: aiohttp accepts a body whose compressed data is truncated.
             "auto_decompress": False,
         }
 

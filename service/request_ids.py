@@ -1,4 +1,4 @@
-"""Ids of requests: in the answer's X-Request-Id and in the log."""
+"""Request ids, sent as X-Request-Id and written to the log."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from aiohttp import web
 
 
 class RequestIds:
-    """Makes ids that no other process makes. Each process needs an object of its own, made after a fork."""
+    """Generates ids that are unique across processes. Each process must create its own, after the fork."""
 
     def __init__(self) -> None:
         self._process, self._numbers = secrets.token_hex(4), itertools.count(1)
 
     def mark(self, request: web.BaseRequest) -> None:
-        """Gives a request its id, in the headers that its answer is sent with, and notes when it came."""
-        # The event loop's own clock counts whole milliseconds.
+        """Assign an id to a request, in the headers of its future response, and record its start time."""
+        # The event loop's clock has a resolution of one millisecond.
         request["began"] = time.perf_counter()
         request["headers"] = {"X-Request-Id": f"{self._process}{next(self._numbers):08x}"}
 

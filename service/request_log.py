@@ -1,4 +1,4 @@
-"""The request log: one line for each request, without its query string, headers and body."""
+"""The access log: one line per request, without its query string, headers and body."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNPRINTABLE = re.compile(r"[^!-~]")
 
 
 class RequestLog(AbstractAccessLogger):
-    """Called by aiohttp when an answer has been sent, or could not be."""
+    """Called by aiohttp after a response has been sent, or failed to be sent."""
 
     @property
     def enabled(self) -> bool:
@@ -28,7 +28,7 @@ class RequestLog(AbstractAccessLogger):
 
     def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
         path = path_of(request)
-        # Health checks come every few seconds; nobody wants to read them.
+        # Health checks come every few seconds and would flood the log.
         level = logging.DEBUG if path.startswith("/health/") else logging.INFO
         if self.logger.isEnabledFor(level):
             record = self.logger.makeRecord(self.logger.name, level, "", 0, LINE, (), None)
@@ -50,12 +50,12 @@ def milliseconds_since(request: web.BaseRequest) -> float:
 
 
 def is_unreadable(request: web.BaseRequest) -> bool:
-    """Whether the request could not be parsed: aiohttp puts another in its place."""
+    """Whether the request could not be parsed; aiohttp passes a placeholder instead."""
     return "unreadable" in request
 
 
 def path_of(request: web.BaseRequest) -> str:
-    """The path as it was sent, percent-encoded, so that it cannot start a new line in the log."""
+    """The path as sent, percent-encoded, so that it cannot inject a line into the log."""
     path = "" if is_unreadable(request) else request.rel_url.raw_path[:LONGEST_PATH]
     if not (path.isascii() and path.isprintable()):
         path = UNPRINTABLE.sub(lambda found: f"\\x{ord(found[0]):02x}", path)
@@ -63,7 +63,7 @@ def path_of(request: web.BaseRequest) -> str:
 
 
 def role_of(request: web.BaseRequest) -> str:
-    """The caller's role: `public` without a token, `open` in open mode, `-` where nobody was identified."""
+    """The caller's role: `public` without a token, `open` in open mode, `-` if they were not identified."""
     caller = request.get(CALLER)
     if caller is None:
         return "-"

@@ -1,4 +1,4 @@
-"""Serving: a database, a socket, the application, and a clean end."""
+"""`kalends serve`: open the database and the socket, run the application, shut down cleanly."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ from service.traffic import TRAFFIC
 
 KEEPALIVE = 20
 READING_MS = 30_000
-"""Milliseconds that an answer may wait for a client that does not read it."""
+"""Milliseconds after which a client that does not read its response is disconnected."""
 BACKLOG = 1024
 GIVING_UP = 0.5
-"""Seconds that a request gets to notice that it is given up."""
+"""Seconds that aborted requests get to clean up."""
 COLLECTING = (5000, 20, 100)
-"""A request leaves little behind that has to be looked for: Python looks less often than it would."""
+"""Garbage collection thresholds above Python's defaults: requests create few reference cycles."""
 TAKING_TURNS = 0.0003
-"""Seconds of computing after which a thread that talks to MongoDB gets its turn. With Python's 0.005 the next
-question would wait until the last answers are rendered, and then this process for MongoDB."""
+"""Thread switch interval in seconds, so that the MongoDB driver's threads get the GIL soon. With Python's
+default of 0.005 the next query would wait until the last results are rendered, and the process would then be
+idle until MongoDB responds."""
 
 SOURCE = Path(__file__).parent.parent
 
 
 class WorkersEnded(Exception):
-    """The workers have ended by themselves."""
+    """The workers have exited without being asked to."""
 
 
 def listening(settings: Settings) -> socket.socket:
-    """The socket, taken before anything else starts, so that a busy port is told at once."""
+    """The listening socket, bound before anything else starts so that a port in use is reported at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         taken = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
@@ -61,13 +62,13 @@ def listening(settings: Settings) -> socket.socket:
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}"
         ) from None
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Connections inherit it: a client that stops reading its answer is cut off by the kernel.
+        # Accepted connections inherit it: the kernel drops clients that stop reading their response.
         taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, READING_MS)
     return taken
 
 
 async def serve(settings: Settings, *, demo: bool = False) -> None:
-    """Serves until a signal says stop."""
+    """Serve until a signal requests shutdown."""
     site_of(settings)
     with listening(settings) as taken:
         settings = replace(settings, port=taken.getsockname()[1])
@@ -75,7 +76,7 @@ async def serve(settings: Settings, *, demo: bool = False) -> None:
         heed_signals(ending)
         async with located(settings, shared=False) as location:
             settings = replace(settings, mongodb_uri=location.uri)
-            connect(location.uri).close()  # an unusable URI is an error at once, in one line
+            connect(location.uri).close()  # report an invalid URI at once, in one line
             if demo:
                 await fill_demo(location, site_of(settings))
             run = one_process if settings.workers == 1 else several_processes
@@ -84,7 +85,7 @@ async def serve(settings: Settings, *, demo: bool = False) -> None:
 
 
 def heed_signals(ending: Ending) -> None:
-    """One signal stops; a second Ctrl-C is of somebody who does not want to wait."""
+    """SIGTERM or Ctrl-C shut down gracefully; a second Ctrl-C aborts requests in flight."""
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, ending.ask, Haste.STOP)
     loop.add_signal_handler(
@@ -94,7 +95,7 @@ def heed_signals(ending: Ending) -> None:
 
 
 def heed_hang_up(ending: Ending, renew: Callable[[], None]) -> None:
-    """SIGHUP renews what can be renewed, unless it says that the service has lost its terminal."""
+    """Call `renew` on SIGHUP, or shut down if the signal means that the terminal was closed."""
     had_terminal = os.isatty(0)
 
     def hang_up() -> None:
@@ -111,9 +112,9 @@ async def one_process(settings: Settings, taken: socket.socket, ending: Ending) 
 
 
 async def answer(settings: Settings, taken: socket.socket, ending: Ending, begun: Callable[[], None]) -> None:
-    """Answers on the socket with an application and a store of its own, until told to end.
+    """Serve the socket with an application and a store of its own, until shutdown is requested.
 
-    `begun` is called when the first request can be answered, if only with 503.
+    `begun` is called when the process accepts requests, even if it can only respond with 503 yet.
     """
     async with AsyncExitStack() as stack:
         app = await ending.unless_asked(ready_app(settings, stack))
@@ -133,7 +134,7 @@ async def answer(settings: Settings, taken: socket.socket, ending: Ending, begun
 
 
 async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Application:
-    """The application with a store of its own; both end with the stack."""
+    """The application and its store, which is closed with the stack."""
     uri, site = settings.mongodb_uri, site_of(settings)
     store = await stack.enter_async_context(open_store(uri, settings.database, site, patient=True))
     await stack.enter_async_context(sweeping(store, stranger(settings.access)))
@@ -141,11 +142,11 @@ async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Applicatio
 
 
 async def several_processes(settings: Settings, taken: socket.socket, ending: Ending) -> None:
-    """Gunicorn keeps the workers: it replaces dead ones, and renews all of them on SIGHUP."""
-    # Ignored by the manager too, which inherits that, until it can heed it.
+    """Run the workers under gunicorn, which replaces dead ones and restarts all of them on SIGHUP."""
+    # The manager inherits this, so that an early SIGHUP does not kill it before it has installed a handler.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     manager = await start_manager(settings, taken)
-    # Connections are refused as soon as the workers have closed it.
+    # The workers hold the socket now: once they close it, new connections are refused.
     taken.close()
     heed_hang_up(ending, lambda: tell(manager, signal.SIGHUP))
     passing_on = asyncio.create_task(pass_on(ending, manager))
@@ -157,7 +158,7 @@ async def several_processes(settings: Settings, taken: socket.socket, ending: En
 
 async def start_manager(settings: Settings, taken: socket.socket) -> Process:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    # The same modules as in this process, whatever the working directory holds.
+    # Import the same modules as this process, whatever the working directory contains.
     path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH", "")]))
     kept |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     return await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""The site that the settings describe."""
+"""Build the site from the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests under way: how many there may be, how long each may take, and how they come to an end."""
+"""Requests in flight: concurrency limit, timeouts and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from service.door import Door
 from service.ending import Ending, Haste
 
 GRACE = 20.0
-"""Seconds that requests under way get to finish."""
+"""Seconds that requests in flight get to complete during shutdown."""
 PAUSE = 0.1
-"""Seconds between looks at the connections that are left, and before the first one is closed."""
+"""Seconds between checks of the remaining connections, and before the first one is closed."""
 LOOKS = 0.5
-"""Seconds between two looks for requests that are late: a timer for each would cost more than most."""
+"""Seconds between checks for overdue requests: a timer for each request would be too expensive."""
 
 
 def is_health(request: web.Request) -> bool:
-    """Whoever watches over the service is never refused."""
+    """Health checks are exempt from the rate and concurrency limits."""
     return request.path.startswith("/health/")
 
 
 @dataclass(eq=False, slots=True)
 class Passage:
-    """One request on its way."""
+    """One request in flight."""
 
     connection: object
     task: asyncio.Task[object]
@@ -40,7 +40,7 @@ class Passage:
 
 
 class Traffic:
-    """All requests under way, in the order in which they came."""
+    """All requests in flight, in order of arrival."""
 
     def __init__(self, settings: Settings) -> None:
         self._most = settings.max_concurrent
@@ -51,7 +51,7 @@ class Traffic:
 
     @web.middleware
     async def let_pass(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuses at once what would only wait, and gives up what takes too long."""
+        """Reject requests above the concurrency limit, and cancel those that exceed the time limit."""
         if len(self._under_way) >= self._most and not is_health(request):
             raise Unavailable(Text("The service is busy; try again."))
         passage = self._begin(request)
@@ -93,10 +93,10 @@ class Traffic:
                 yield passage
 
     async def end(self, server: web.Server, door: Door, ending: Ending) -> None:
-        """Takes no new connection, and returns when the last one has ended or must be given up.
+        """Stop accepting connections; return when the last one has closed or the grace period is over.
 
-        aiohttp's own shutdown reads no more from any connection: a body that is still arriving never ends,
-        and an answer does not tell its client that the connection closes.
+        aiohttp's own shutdown stops reading from all connections: a body still being received would never be
+        complete, and responses would not announce that the connection closes.
         """
         self._is_ending = True
         await door.close()
@@ -109,7 +109,7 @@ class Traffic:
             await asyncio.sleep(PAUSE)
             if ending.is_asked(Haste.STOP):
                 quiet = set(server.connections) - self._busy()
-                await asyncio.sleep(0)  # an answer that is ready is sent in the next round of the event loop
+                await asyncio.sleep(0)  # a response that is ready is sent in the next iteration of the loop
                 for connection in quiet - self._busy():
                     connection.force_close()
 

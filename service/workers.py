@@ -1,4 +1,4 @@
-"""Several processes on one port, kept by gunicorn; run by `serve` as a program of its own."""
+"""Several worker processes on one port, managed by gunicorn; `serve` runs this as a separate program."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from service.serve import answer
 from service.traffic import GRACE
 
 ASKS = {signal.SIGTERM: Haste.RETIRE, signal.SIGINT: Haste.STOP, signal.SIGQUIT: Haste.NOW}
-"""What the manager's signals mean to a worker."""
+"""What the manager's signals ask of a worker."""
 BEAT = 1.0
 LONGEST_END = int(GRACE) + 5
-"""Seconds after which a worker that should have ended is killed."""
+"""Seconds after which a worker that has not shut down is killed."""
 
 
 class Worker(base.Worker):  # type: ignore[misc]
-    """Serves as a single process would, and shows the manager that it lives."""
+    """Serves like a single process, and sends heartbeats to the manager."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._answers = mmap(-1, 1)  # made before the fork, so that the manager sees it too
+        self._answers = mmap(-1, 1)  # created before the fork, so that it is shared with the manager
 
     @property
     def answers(self) -> bool:
@@ -44,7 +44,7 @@ class Worker(base.Worker):  # type: ignore[misc]
             signal.signal(number, signal.SIG_DFL)
 
     def run(self) -> None:
-        self.booted = False  # gunicorn says so too early: until it answers, an end is a failure to start
+        self.booted = False  # gunicorn sets it too early: an exit before serving is a failure to start
         uvloop.run(self._serve(self.wsgi))
 
     async def _serve(self, settings: Settings) -> None:
@@ -56,8 +56,8 @@ class Worker(base.Worker):  # type: ignore[misc]
         beating = asyncio.create_task(self._beat(ending))
         await answer(settings, self.sockets[0].sock, ending, self._begin)
         beating.cancel()
-        signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)  # there is nothing left to ask for
-        signal.set_wakeup_fd(-1)  # a thread of the driver may still be sent one, and the loop is closed soon
+        signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)  # the worker is already shutting down
+        signal.set_wakeup_fd(-1)  # a driver thread may still receive a signal after the loop is closed
 
     def _begin(self) -> None:
         self.booted = True
@@ -72,17 +72,17 @@ class Worker(base.Worker):  # type: ignore[misc]
 
 
 class Manager(Arbiter):  # type: ignore[misc]
-    """Gunicorn's manager, made to lose no signal and no connection."""
+    """Gunicorn's arbiter, changed so that it loses no signals and no connections."""
 
     def spawn_worker(self) -> Any:
-        # A signal that came before the worker is able to heed it would be lost: it waits.
+        # A signal that arrives before the worker has installed its handlers would be lost: keep it pending.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)
         pid = super().spawn_worker()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
 
     def manage_workers(self) -> None:
-        """Old workers retire when the new ones answer."""
+        """Retire old workers only once the new ones accept requests."""
         newest = sorted(self.WORKERS.values(), key=lambda worker: -worker.age)[: self.num_workers]
         if len(self.WORKERS) <= self.num_workers or all(worker.answers for worker in newest):
             super().manage_workers()
@@ -94,7 +94,7 @@ class Manager(Arbiter):  # type: ignore[misc]
 
 
 class ManagerLog(Logger):  # type: ignore[misc]
-    """Hands the manager's messages to the service's own log, so that they have its format."""
+    """Passes gunicorn's messages to the service's log, so that they have its format."""
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
@@ -103,7 +103,7 @@ class ManagerLog(Logger):  # type: ignore[misc]
 
 
 class Workers(BaseApplication):  # type: ignore[misc]
-    """Gunicorn, told everything by the settings."""
+    """Gunicorn, configured from the settings alone."""
 
     def __init__(self, settings: Settings, descriptor: int) -> None:
         self._settings = settings
@@ -115,7 +115,7 @@ class Workers(BaseApplication):  # type: ignore[misc]
             "bind": f"fd://{self._descriptor}",
             "workers": self._settings.workers,
             "worker_class": Worker,
-            # A manager that waits for the workers it has renewed hears no signal meanwhile.
+            # While the manager waits for replaced workers to exit, it handles no signals.
             "graceful_timeout": 0,
             "control_socket_disable": True,
             "logger_class": ManagerLog,

@@ -41,7 +41,7 @@ def test_an_old_mongodb_is_warned_of(version: Sequence[int], is_warned_of: bool)
     said = warning_about(version)
     assert (said is not None) is is_warned_of
     if said:
-        assert said.startswith(f"MongoDB {'.'.join(map(str, version))} is older than Kalends asks for")
+        assert said.startswith(f"MongoDB {'.'.join(map(str, version))} is older than recommended")
         assert said.endswith("use 6.0.27, 7.0.35, 8.0.24 or newer")
 
 

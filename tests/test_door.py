@@ -121,7 +121,7 @@ async def test_a_full_system_is_asked_again(
         with no_room():
             await way.finds_no_room(caplog)
         await until(way.has_connections)
-    assert "no room for another connection" in caplog.text
+    assert "cannot accept connections" in caplog.text
 
 
 async def test_a_door_that_found_no_room_can_be_closed(

@@ -284,7 +284,7 @@ async def test_a_killed_mongod_comes_back_with_all_it_acknowledged(
         stored = {event["_id"] async for event in client.calendar.events.find()}
         assert mongod_pid(tmp_path) != first
     assert set(acknowledged) <= stored
-    assert "mongod ended (killed by signal 9): starting it again" in caplog.text
+    assert "mongod exited (killed by signal 9): restarting it" in caplog.text
 
 
 async def test_nobody_is_let_in_before_it_can_be_written_to(tmp_path: Path) -> None:
@@ -327,8 +327,26 @@ async def test_starting_again_is_tried_until_it_works(
     async with client_of(tmp_path) as client:
         (tmp_path / "keyfile").rename(tmp_path / "mislaid")
         os.kill(mongod_pid(tmp_path), signal.SIGKILL)
-        await until(lambda: caplog.text.count("cannot be started again yet: mongod did not start: ") > 1)
+        await until(lambda: caplog.text.count("cannot restart mongod yet: mongod did not start: ") > 1)
         (tmp_path / "mislaid").rename(tmp_path / "keyfile")
+        await client.calendar.events.insert_one({"_id": 1})
+        assert await client.calendar.events.find_one() == {"_id": 1}
+
+
+async def test_a_restart_that_fails_while_mongod_runs_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client_of(tmp_path) as client:
+        opened, failures = Directory.open_entrance, [OSError("no room"), OSError("no room")]
+
+        def open_entrance(directory: Directory) -> None:
+            if failures:
+                raise failures.pop()
+            opened(directory)
+
+        monkeypatch.setattr(Directory, "open_entrance", open_entrance)
+        os.kill(mongod_pid(tmp_path), signal.SIGKILL)
+        await until(lambda: caplog.text.count("cannot restart mongod yet: no room") == 2)
         await client.calendar.events.insert_one({"_id": 1})
         assert await client.calendar.events.find_one() == {"_id": 1}
 

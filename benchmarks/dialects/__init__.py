@@ -1,4 +1,4 @@
-"""The same question in the words of each system; None where a system has no word for it."""
+"""Translates requests to the API of each system; None if a system does not support one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.facts import Answer
 
 
 class Dialect(Protocol):
-    """How one system is spoken to."""
+    """The API of one system."""
 
     def request(self, ask: Ask) -> bytes | None: ...
 
@@ -18,7 +18,7 @@ class Dialect(Protocol):
 
 
 def http(method: str, path: str, body: Any = None, token: str = "") -> bytes:
-    """A request as it goes over the wire."""
+    """An HTTP request as sent over the wire."""
     sent = b"" if body is None else json.dumps(body).encode()
     head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n"
     if token:

@@ -1,4 +1,4 @@
-"""Kalends' own words."""
+"""The API of Kalends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = "/calendar/events/v1"
 
 
 class Kalends:
-    """Speaks to Kalends."""
+    """Requests to Kalends."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts

@@ -1,4 +1,4 @@
-"""What the limits are asked: to answer as many bytes as Kalends does."""
+"""Requests to the limits, which respond with as many bytes as Kalends does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.facts import Answer, Facts
 
 
 class Constant:
-    """Asks for so many bytes, with the method and the body that Kalends is asked with."""
+    """Requests the same number of bytes, with the same method and body as for Kalends."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -31,7 +31,7 @@ class Constant:
 
 
 class MotorBytes:
-    """Asks for the events of Kalends' answer by their ids."""
+    """Requests the events in Kalends' response by ID."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts

@@ -1,4 +1,4 @@
-"""The words of Eve, and of a service as FastAPI and Beanie make one."""
+"""The APIs of Eve and of the service built with FastAPI and Beanie."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.dialects import http
 from benchmarks.facts import EARTH_KM, PER_PAGE, Answer, Facts
 
 OWN = ("_id", "date_utc", "modified_utc")
-"""What Eve sets itself."""
+"""Fields that Eve sets itself."""
 
 
 def rfc1123(moment: datetime) -> str:
@@ -20,14 +20,14 @@ def rfc1123(moment: datetime) -> str:
 
 
 def new_event(facts: Facts, ask: Create) -> dict[str, Any]:
-    """A whole event, as it is stored: the peers have no links to resolve."""
+    """A complete event as stored: the peers do not resolve links."""
     times = {"start": ask.start, "end": ask.end, "start_utc": ask.start, "end_utc": ask.end}
     slug = ask.title.replace(" ", "-")
     return facts.sample | times | {"title": ask.title, "description": ask.description, "slug": slug}
 
 
 def written(value: Any, time: Any) -> Any:
-    """A value with its times as text."""
+    """A value with its datetimes formatted as text."""
     if isinstance(value, dict):
         return {key: written(one, time) for key, one in value.items()}
     if isinstance(value, list):
@@ -36,7 +36,7 @@ def written(value: Any, time: Any) -> Any:
 
 
 class Eve:
-    """Speaks to Eve."""
+    """Requests to Eve."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -68,7 +68,7 @@ class Eve:
 
 
 def where(ask: Listing, public: bool) -> dict[str, Any]:
-    """The filter in words of MongoDB, which Eve takes as they are."""
+    """The filter as a MongoDB query, which Eve accepts directly."""
     since, until = map(rfc1123, ask.bounds)
     within = {"$gte": since, "$lte": until}
     status: Any = "publish" if public else {"$ne": "trash"}
@@ -87,7 +87,7 @@ def where(ask: Listing, public: bool) -> dict[str, Any]:
 
 
 class Beanie:
-    """Speaks to the service in benchmarks/peers/beanie_app.py."""
+    """Requests to the service in benchmarks/peers/beanie_app.py."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts

@@ -1,1 +1,1 @@
-"""What no service on this machine can be faster than."""
+"""Minimal servers that show how fast a service can be at most on this machine."""

@@ -1,4 +1,4 @@
-"""Limit A: bare aiohttp that answers constant bytes. `/<n>` answers n of them, to whatever it is asked."""
+"""Limit A: bare aiohttp. Every request to `/<n>` gets a response of n constant bytes."""
 
 from __future__ import annotations
 

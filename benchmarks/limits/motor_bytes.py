@@ -1,4 +1,4 @@
-"""Limit B: bare aiohttp and Motor. Reads fetch ready-made bytes by id; writes write one document."""
+"""Limit B: bare aiohttp and Motor. Reads fetch ready-made bytes by ID; writes write one document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Handler = Any
 
 
 def routes(database: Any, stored: int) -> list[web.RouteDef]:
-    """The stored size is that of an event as Kalends stores it."""
+    """`stored` is the size in bytes of an event as Kalends stores it."""
 
     async def read(request: web.Request) -> web.Response:
         ids = [int(id) for id in request.query["ids"].split(",")]

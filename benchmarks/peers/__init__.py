@@ -1,1 +1,1 @@
-"""What others build such a service with."""
+"""Comparable services built with other frameworks."""

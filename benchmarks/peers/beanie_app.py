@@ -1,4 +1,4 @@
-"""Peer: FastAPI and Beanie over the same collection; started by uvicorn."""
+"""Peer: FastAPI and Beanie on the same collection; run by uvicorn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOTALS = os.environ.get("BENCH_TOTALS") != "0"
 
 
 class Event(EventBody, Document):
-    """An event, with the number that it has."""
+    """An event that Kalends created, with its numeric ID."""
 
     id: int
 
@@ -29,14 +29,14 @@ class Event(EventBody, Document):
 
 
 class NewEvent(EventBody, Document):
-    """An event that this service makes."""
+    """An event that this service creates."""
 
     class Settings:
         name = "bench_beanie_new"
 
 
 class ChangedEvent(EventBody, Document):
-    """An event that this service changes."""
+    """An event that this service updates."""
 
     id: int
 
@@ -45,7 +45,7 @@ class ChangedEvent(EventBody, Document):
 
 
 class EventView(EventBody):
-    """What is read and shown of an event."""
+    """The projection of an event that is read and returned."""
 
     model_config = ConfigDict(populate_by_name=True)
     id: int = Field(alias="_id")
@@ -59,7 +59,7 @@ class Page(BaseModel):
 
 
 class Renaming(BaseModel):
-    """A change of a title."""
+    """Request body of a title change."""
 
     title: str
 

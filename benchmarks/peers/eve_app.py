@@ -1,4 +1,4 @@
-"""Peer: Eve over the same collection, with its default features; started by gunicorn."""
+"""Peer: Eve on the same collection, with its default features; run by gunicorn."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ SETTINGS = {
     "MONGO_URI": os.environ["BENCH_URI"],
     "MONGO_DBNAME": os.environ["BENCH_DATABASE"],
     "MONGO_WRITE_CONCERN": {"w": "majority"},
-    "MONGO_QUERY_BLACKLIST": ["$where"],  # the search of the comparison is a regular expression
+    "MONGO_QUERY_BLACKLIST": ["$where"],  # the search workload needs $regex
     "RENDERERS": ["eve.render.JSONRenderer"],
     "LAST_UPDATED": "modified_utc",
     "DATE_CREATED": "date_utc",
-    "IF_MATCH": False,  # the records carry no ETag of Eve's: it would have to hash each at every reading
+    "IF_MATCH": False,  # the records have no ETag from Eve, which would hash each of them on every read
     "OPTIMIZE_PAGINATION_FOR_SPEED": os.environ.get("BENCH_TOTALS") == "0",
 }
 app = Eve(settings=SETTINGS)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Copy(BaseModel):
-    """What an event shows of a record that it links to."""
+    """The copy of a linked record in an event."""
 
     model_config = ConfigDict(populate_by_name=True, extra="allow")
     id: int = Field(alias="_id")
@@ -18,7 +18,7 @@ class Copy(BaseModel):
 
 
 class CostDetails(BaseModel):
-    """What was read out of a cost."""
+    """The currency and the values parsed from a cost."""
 
     currency_symbol: str
     currency_code: str
@@ -27,14 +27,14 @@ class CostDetails(BaseModel):
 
 
 class Cost(BaseModel):
-    """What an event costs."""
+    """The cost of an event."""
 
     text: str
     details: CostDetails
 
 
 class EventBody(BaseModel):
-    """All that is public of an event, but its number."""
+    """All public fields of an event except its ID."""
 
     title: str
     description: str | None = None

@@ -1,1 +1,1 @@
-"""The commands beside `serve` and `import`."""
+"""The command-line parser and the `token` command."""

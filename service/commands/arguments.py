@@ -18,9 +18,9 @@ EPILOG = (
     "An option overrides the variable."
 )
 WHERE_DATA_IS = ("mongodb_uri", "database", "data_dir", "log_level")
-"""Settings of the commands that do not serve."""
+"""Settings that every command accepts; `serve` accepts all settings."""
 SITE = ("timezone", "currency_symbol", "currency_code", "currency_position", "max_body")
-"""Settings that decide how a record that comes in is read."""
+"""Settings that affect how imported records are parsed."""
 
 
 def parser() -> Parser:

@@ -1,4 +1,4 @@
-"""Reading the command line: one line for a mistake, with the nearest word that would be right."""
+"""An argument parser whose error messages are short and suggest the closest match."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """Answers a mistyped option or word with a suggestion instead of the whole usage."""
+    """Reports a mistyped option or command with a suggestion instead of the whole usage."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

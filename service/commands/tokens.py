@@ -1,4 +1,4 @@
-"""`kalends token`: access tokens are created, listed and revoked from the command line only."""
+"""`kalends token`: create, list and revoke access tokens, which the API itself cannot do."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def revoke_token(settings: Settings, id: int) -> None:
 
 
 def row(token: Mapping[str, Any], now: datetime) -> Sequence[str]:
-    """One line of the table. Tokens of earlier versions have no times."""
+    """One row of the table; tokens created by earlier versions have no timestamps."""
     expires = token.get("expires_utc")
     used = shown(token["last_used_utc"], "never") if "last_used_utc" in token else "unknown"
     return (

@@ -1,4 +1,4 @@
-"""A real MongoDB as a child process: a one-member replica set behind a private unix socket."""
+"""Run mongod as a child process: a replica set with one member, on a private Unix socket."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["EmbeddedError", "Place", "data_place", "embedded_mongod", "running_u
 
 @asynccontextmanager
 async def embedded_mongod(data_dir: Path) -> AsyncIterator[str]:
-    """Run mongod on a directory of its own, and again whenever it dies; yields its URI."""
+    """Run mongod on a data directory, restarting it whenever it dies; yields its URI."""
     program = await find_program()
     directory = Directory.at(data_dir)
     async with owned(directory):
@@ -34,7 +34,7 @@ async def embedded_mongod(data_dir: Path) -> AsyncIterator[str]:
 
 
 def running_uri(data_dir: Path) -> str | None:
-    """The URI of the mongod that another process runs on this directory, if one does."""
+    """The URI of the mongod that another process runs on this directory; None if there is none."""
     return owner_uri(Directory.at(data_dir))
 
 

@@ -1,4 +1,4 @@
-"""The directory of an embedded mongod: its files, its secrets and its socket."""
+"""The data directory of the embedded mongod: its files, secrets and socket."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from urllib.parse import quote
 
 from service.embedded.errors import EmbeddedError
 
-# The member's name in the replica set. Relative to mongod's working directory, so that a directory
-# that was moved or copied still finds itself in its own configuration.
+# The member's host in the replica set configuration. It is relative to mongod's working directory, so that
+# the configuration stays valid when the data directory is moved or copied.
 SOCKET_HOST = "./mongod.sock"
 USER = "kalends"
-LONGEST_SOCKET_PATH = 100  # the kernel takes 107 bytes on Linux, 103 on macOS
+LONGEST_SOCKET_PATH = 100  # the kernel allows 107 bytes on Linux, 103 on macOS
 
 
 @dataclass(frozen=True)
 class Directory:
-    """Where one mongod keeps everything it has."""
+    """The paths of everything that belongs to one mongod."""
 
     root: Path
 
@@ -53,7 +53,7 @@ class Directory:
 
     @property
     def socket(self) -> Path:
-        """In the directory itself, or else where the path is short enough for a socket."""
+        """In the data directory, or in a temporary directory if that path is too long for a socket."""
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         private = f"kalends-{os.geteuid()}-{digest}"
         places = [self.root, Path(tempfile.gettempdir(), private), Path("/tmp", private)]  # noqa: S108
@@ -62,9 +62,9 @@ class Directory:
 
     @property
     def entrance(self) -> Path:
-        """The way to the socket that clients know, there while the member can be written to.
+        """The socket path that clients use: a symlink that exists only while mongod is a writable primary.
 
-        A driver that is let in earlier keeps its connection for good, and never begins a session on it.
+        A driver that connects earlier keeps that connection, and never starts a session on it.
         """
         return self.socket.with_name("ready.sock")
 
@@ -86,11 +86,11 @@ class Directory:
         except OSError as error:
             raise EmbeddedError(
                 f"cannot use {error.filename or self.root}: {error.strerror}; "
-                "KALENDS_DATA_DIR chooses another directory"
+                "set KALENDS_DATA_DIR to use another directory"
             ) from error
 
     def has_data(self) -> bool:
-        """A mongod of ours has been started here."""
+        """Whether an embedded mongod has been started here before."""
         try:
             return self.lock.is_file() and self.db.is_dir()
         except OSError:
@@ -100,13 +100,13 @@ class Directory:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = self.root.stat().st_uid
         if os.geteuid() == 0 and owner != 0:
-            # Files that root makes here would keep the owner's service from starting.
+            # Files that root creates here would prevent the owner's service from starting.
             raise EmbeddedError(f"{self.root} belongs to user {owner}: run the command as that user")
         if self.lock.exists() or not any(self.root.iterdir()):
             self.root.chmod(0o700)
-        # Someone's home, or /tmp: closing it to others is not ours to do.
+        # Someone's home directory or /tmp, perhaps: do not change its permissions.
         elif self.root.stat().st_mode & 0o077:
-            raise EmbeddedError(f"{self.root} holds other files: choose an empty KALENDS_DATA_DIR")
+            raise EmbeddedError(f"{self.root} holds other files: set KALENDS_DATA_DIR to an empty directory")
 
     def make_contents(self) -> None:
         self.db.mkdir(mode=0o700, exist_ok=True)
@@ -133,12 +133,12 @@ def _make_secret(path: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.rename(path)
-    # A copy of the directory may have lost its modes, and mongod refuses an open key.
+    # A copied directory may have lost its file modes, and mongod rejects a key file that others can read.
     path.chmod(0o600)
 
 
 def _sync(place: Path) -> None:
-    # A user whose password a power cut took away would lock the data for good.
+    # If a power failure lost the password after the user was created, the data would be inaccessible.
     descriptor = os.open(place, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -149,6 +149,6 @@ def _sync(place: Path) -> None:
 def _make_own(place: Path) -> None:
     place.mkdir(mode=0o700, exist_ok=True)
     found = place.lstat()
-    # Anyone may have made this name first in a directory that all users share.
+    # In a temporary directory another user may have created this name first.
     if place.is_symlink() or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise EmbeddedError(f"{place} belongs to someone else: remove it or shorten KALENDS_DATA_DIR")

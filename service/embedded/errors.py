@@ -1,4 +1,4 @@
-"""What goes wrong with an embedded mongod."""
+"""The error of the embedded mongod."""
 
 from __future__ import annotations
 

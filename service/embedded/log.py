@@ -1,4 +1,4 @@
-"""What mongod writes: kept to a bounded size, and searched for why it did not start."""
+"""The log of mongod: bounded in size, and searched for the reason of a failed start."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SEARCHED_BYTES = 1_000_000
 
 
 class Log:
-    """The output of mongod, from its latest start on."""
+    """The log file of mongod, searched from its latest start on."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._start = 0
 
     def trim(self) -> None:
-        """Keep one older file. By copy, because mongod goes on writing to the open one."""
+        """Rotate a large log, keeping one older file. It is copied, because mongod keeps the file open."""
         if self._path.exists() and self._path.stat().st_size > LARGEST_BYTES:
             shutil.copyfile(self._path, self._path.with_name(f"{self._path.name}.1"))
             os.truncate(self._path, 0)
@@ -33,8 +33,8 @@ class Log:
         return log
 
     def reason(self, status: int) -> str:
-        """Why it did not start: its first complaint, the later ones are only what followed."""
-        words = next(self._complaints(), "it left no message")
+        """Why mongod did not start: its first error, because later ones are usually consequences."""
+        words = next(self._complaints(), "no error in its log")
         return f"{words} ({how_it_ended(status)})"
 
     def _complaints(self) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _sentence(entry: dict[str, Any]) -> str:
 
 
 def _words(detail: Any) -> Iterator[str]:
-    """The parts of an error made for people; the numbers beside them are not."""
+    """The human-readable parts of an error, without its codes."""
     if isinstance(detail, str):
         yield detail
     elif isinstance(detail, dict):

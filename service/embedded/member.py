@@ -1,4 +1,4 @@
-"""The one member of the replica set: initiated, primary, and with a user for the service."""
+"""Set up the only member of the replica set: initiate it, wait for the primary, create the user."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ UNAUTHORIZED = 13
 AUTHENTICATION_FAILED = 18
 ALREADY_INITIALIZED = 23
 NOT_YET_INITIALIZED = 94
-# Data of any name, indexes, profiler and server figures; no users, no shutdown, no configuration.
+# All databases, indexes, profiler and server statistics; no user management, shutdown or configuration.
 ROLES = ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"]
 
 Client = AsyncMongoClient[dict[str, Any]]
 
 
 async def became_ready(directory: Directory) -> bool:
-    """One step towards a primary that knows the service's user; true when nothing is left to do."""
+    """Take the next setup step; true once mongod is primary and the service's user can authenticate."""
     if not await _listening(directory):
         return False
     try:
@@ -42,7 +42,7 @@ async def became_ready(directory: Directory) -> bool:
 
 
 async def _listening(directory: Directory) -> bool:
-    # The driver looks twice a second at a server that was not there; this may be asked at any pace.
+    # The driver checks an unavailable server only twice a second; this can be polled at any rate.
     try:
         _, writer = await asyncio.open_unix_connection(directory.socket)
         writer.close()
@@ -53,13 +53,13 @@ async def _listening(directory: Directory) -> bool:
 
 
 def _nobodys(directory: Directory) -> str:
-    """The address for a client without a user."""
+    """The URI for a client without credentials."""
     return f"mongodb://{quote(str(directory.socket), safe='')}/?directConnection=true"
 
 
 @asynccontextmanager
 async def _connected(uri: str) -> AsyncIterator[Client]:
-    """A client that is closed to the end, also when whoever waits for that is told to stop."""
+    """A client that is closed completely, even if the calling task is cancelled meanwhile."""
     client = Client(uri, serverSelectionTimeoutMS=2000)
     try:
         yield client
@@ -83,13 +83,13 @@ async def _initiate(client: Client) -> None:
     try:
         await client.admin.command("replSetInitiate", {"_id": REPLICA_SET, "members": members})
     except OperationFailure as error:
-        # On later starts it is merely still reading its own configuration.
+        # On a restart, mongod is merely still loading its configuration.
         if error.code not in {UNAUTHORIZED, ALREADY_INITIALIZED, NOT_YET_INITIALIZED}:
             raise
 
 
 async def _create_user(client: Client, directory: Directory) -> None:
-    """Allowed to anyone on the same machine until the first user exists, and never again."""
+    """MongoDB's localhost exception allows this only until the first user exists."""
     password = directory.password.read_text().strip()
     concern = {"w": "majority"}
     try:
@@ -107,6 +107,6 @@ async def _user_enters(directory: Directory) -> bool:
             if error.code != AUTHENTICATION_FAILED:
                 raise
             raise EmbeddedError(
-                f"{directory.password} is not the password of {directory.db}: restore it"
+                f"{directory.password} is not the password of {directory.db}: restore the original file"
             ) from error
     return True

@@ -1,4 +1,4 @@
-"""The one process that may run a mongod on a directory."""
+"""The lock that lets only one process at a time run mongod on a data directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLL_SECONDS = 0.03
 
 @asynccontextmanager
 async def owned(directory: Directory) -> AsyncIterator[None]:
-    """The directory belongs to this process alone, with everything in place for mongod to start."""
+    """Hold the directory's lock, with everything in place for mongod to start."""
     with directory.errors_in_one_line():
         directory.make_private()
         lock = directory.lock.open("a+")
@@ -35,13 +35,13 @@ async def owned(directory: Directory) -> AsyncIterator[None]:
             yield
         finally:
             _publish(lock, "")
-            # Processes forked meanwhile share the lock: closing the file alone would not end it.
+            # Processes forked meanwhile share the lock: closing the file alone would not release it.
             fcntl.flock(lock, fcntl.LOCK_UN)
             directory.remove_socket_place()
 
 
 def owner_uri(directory: Directory) -> str | None:
-    """The URI of the mongod that the owner runs, if there is an owner."""
+    """The URI of the mongod that the lock's owner runs; None if the lock is free."""
     with directory.errors_in_one_line():
         if not directory.lock.exists():
             return None
@@ -51,7 +51,7 @@ def owner_uri(directory: Directory) -> str | None:
 
 
 async def _wait_for_ownership(directory: Directory, lock: IO[str]) -> None:
-    """Not for a living owner; only for one whose last moments still hold the lock."""
+    """Wait for the lock if its owner is just exiting; a running owner is an error at once."""
     deadline = time.monotonic() + OWNER_SECONDS
     while not _locked(lock, fcntl.LOCK_EX):
         owner = _owner(lock)
@@ -64,16 +64,16 @@ async def _wait_for_ownership(directory: Directory, lock: IO[str]) -> None:
 
 
 async def _wait_for_dying_mongod(directory: Directory) -> None:
-    """A mongod whose service was killed may still be closing its files."""
+    """Wait for a mongod whose service was killed and that is still shutting down."""
     deadline = time.monotonic() + DYING_SECONDS
     while pid := _mongod_pid(directory):
         if time.monotonic() > deadline:
-            raise EmbeddedError(f"mongod, process {pid}, still runs in {directory.root}: stop it first")
+            raise EmbeddedError(f"mongod (process {pid}) is still running in {directory.root}: stop it first")
         await asyncio.sleep(POLL_SECONDS)
 
 
 def _mongod_pid(directory: Directory) -> str | None:
-    # mongod holds this lock for its own life, also when its service has gone.
+    # mongod holds this lock as long as it runs, even after its service has died.
     path = directory.db / "mongod.lock"
     with directory.errors_in_one_line():
         if not path.exists():

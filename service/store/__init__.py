@@ -1,4 +1,4 @@
-"""The only user of Motor: what handlers are given to work with."""
+"""The store: what handlers use to read and write records. Only this package uses Motor."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ __all__ = ["Page", "Store", "open_store"]
 
 log = logging.getLogger("kalends.store")
 SWEEP = 5.0
+"""Seconds between runs of background maintenance."""
 RETRY = 1.0
-"""Seconds until a database that was not usable at the start is tried again."""
+"""Seconds between attempts to use a database that was not usable at startup."""
 
 
 class Store(Changes):
-    """Records of all kinds, their lists, and the tokens that guard them."""
+    """Records of all kinds, their lists, and access tokens."""
 
     def __init__(self, client: Client, database: Database, site: Site) -> None:
         super().__init__(client, database, site)
@@ -48,8 +49,8 @@ class Store(Changes):
         self._foreseen: date | None = None
 
     async def start(self) -> None:
-        """Makes indexes and counters ready; harmless when they are."""
-        with pymongo.timeout(3):  # building indexes is patient, so ask briefly first
+        """Create indexes and bring the id counters up to date; idempotent."""
+        with pymongo.timeout(3):  # fail fast: building indexes has a long timeout
             await self.database.command("ping")
         await create_indexes(self.database)
         await self.ids.catch_up()
@@ -58,7 +59,7 @@ class Store(Changes):
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> Page:
-        if kind.copied:  # asked for by how much they are used
+        if kind.copied:  # their lists filter and sort by usage counters
             await self.counts.catch_up()
         return await find_page(self, kind, query, caller, problems)
 
@@ -71,21 +72,21 @@ class Store(Changes):
         return self.started
 
     async def sweep(self) -> None:
-        """What no request does: publishing what is due, and finishing what a dead process has begun."""
+        """Background maintenance: publish what is due, finish work of crashed processes, read changes."""
         await self.publish_due()
         await self.copies.finish_chores()
         await self.counts.sweep(self.site.now())
         await self.news.keep_up()
 
     async def foresee(self, stranger: Caller) -> None:
-        """Once on each day, with which another list of coming events begins."""
+        """Warm the default event list once a day: each day it starts with other events."""
         today = Moment(instant=self.site.now()).in_zone(self.site.zone).date()
         if today != self._foreseen:
-            self._foreseen = today  # also if it fails: a list may be too long to be counted in time
+            self._foreseen = today  # even if warming fails: the list may be too long to be counted in time
             await foresee(self, stranger)
 
     async def try_start(self) -> None:
-        """Starts if MongoDB can be used. That it cannot be reached is said by the process that announces."""
+        """Start if MongoDB is usable. If it is unreachable, `service.announcing` tells the operator."""
         try:
             await self.start()
             self._starting.succeeded()
@@ -95,13 +96,14 @@ class Store(Changes):
             self._starting.failed(error)
 
     async def keep_sweeping(self, stranger: Caller) -> None:
+        """Run background maintenance forever; start the store first if MongoDB was not usable before."""
         while True:
             try:
                 if not self.started:
                     await self.try_start()
                 if self.started:
                     await self._maintain(stranger)
-            except Exception:  # a bug in one sweep must not end all later ones
+            except Exception:  # a bug in one run must not stop later ones
                 log.exception("background maintenance failed; retrying")
             await asyncio.sleep(SWEEP if self.started else RETRY)
 
@@ -114,7 +116,7 @@ class Store(Changes):
             self._maintenance.failed(error)
 
     async def close(self) -> None:
-        """Waits a moment for work under way; what is left is written down, and taken up at the next start."""
+        """Wait up to a second for background tasks; what is left is persisted and resumed by maintenance."""
         if under_way := self._tasks | self.counts.tasks | self.tokens.tasks:
             await asyncio.wait(under_way, timeout=1)
         await self.generation.close()
@@ -130,7 +132,7 @@ class Store(Changes):
 
 @asynccontextmanager
 async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) -> AsyncIterator[Store]:
-    """A store on a database that is ready to use; a patient caller waits for it with `keep_sweeping`."""
+    """Open a store; if `patient`, a database that is not usable yet is left to `keep_sweeping`."""
     client = connect(uri)
     try:
         store = Store(client, client[name], site)
@@ -145,7 +147,7 @@ async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) 
 
 @asynccontextmanager
 async def sweeping(store: Store, stranger: Caller) -> AsyncIterator[None]:
-    """Sweeps in the background for as long as it is open, and looks ahead for callers without a name."""
+    """Run background maintenance while open; lists are warmed for `stranger`, an anonymous caller."""
     task = asyncio.create_task(store.keep_sweeping(stranger))
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a list is asked for, in words of the database."""
+"""List query: the filter, sort order and index hint of a list."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ Sort = list[tuple[str, int]]
 
 
 def key_of(conditions: list[Condition]) -> bytes:
+    """A hashable cache key for a filter."""
     return bson.encode({"": conditions})
 
 
 class Asked(NamedTuple):
-    """Conditions that must all hold, the order, and the index to use where the planner would choose badly."""
+    """Conditions that must all hold, the sort order, and an index hint where the planner chooses badly."""
 
     conditions: list[Condition]
     sort: Sort
@@ -37,23 +38,23 @@ class Asked(NamedTuple):
         shown: Mapping[str, int],
         ways: Sequence[Condition] = (),
     ) -> list[Document]:
-        """A stretch of the records; of those, if ways are given, that meet the condition of one of them."""
+        """Return a slice of the records; with `ways`, of those that meet at least one of these conditions."""
         found = collection.find(self._either(ways), shown, sort=self.sort, hint=self.hint)
         return await found.skip(skip).limit(limit).to_list(None)
 
     def pipeline(
         self, skip: int, limit: int, shown: Mapping[str, int], ways: Sequence[Condition]
     ) -> list[Condition]:
-        """The same as a pipeline."""
+        """The same query as an aggregation pipeline."""
         first = [{"$match": self._either(ways)}, {"$sort": dict(self.sort)}]
         return [*first, {"$skip": skip}, {"$limit": limit}, {"$project": shown}]
 
     def _either(self, ways: Sequence[Condition]) -> Condition:
-        # Each way with all conditions: only so does each follow an index, and MongoDB merges them in order.
+        # Repeat all conditions in each branch: only then does each use an index, with a sorted merge.
         return {"$or": [{"$and": [*self.conditions, way]} for way in ways]} if ways else self.filter
 
 
 def ordered(field: str, direction: str | None) -> Sort:
-    """An order in which no two records are equal."""
+    """A total order: `_id` breaks ties."""
     sign = -1 if direction == "desc" else 1
     return [(field, sign)] if field == "_id" else [(field, sign), ("_id", sign)]

@@ -1,4 +1,4 @@
-"""Lists without their dates, whose days are counted when several stretches of time were asked for."""
+"""Day histograms of lists without their date filters, built once several date ranges were requested."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from service.store.snapshots import TooMany, snapshot
 from service.store.tally import Tally, keep
 
 SEVERAL = 8
-"""Stretches of a list that are counted by themselves: of most lists nobody asks for more."""
+"""Date ranges of a list that are counted individually before a histogram is built: most need no more."""
 KEPT = 20
-"""Lists whose days a process carries along."""
+"""Maximum number of histograms that a process keeps."""
 WATCHED = 1000
-"""Lists whose stretches it counts."""
+"""Maximum number of lists for which a process counts requests."""
 NO_MORE = -(10**9)
+"""Request count of a list that has too many days for a histogram: it never reaches the threshold."""
 
 
 class Bases:
-    """Tallies with days."""
+    """Running totals with day histograms, by filter."""
 
     def __init__(self, database: Database, news: News) -> None:
         self._database, self._news = database, news
@@ -32,7 +33,7 @@ class Bases:
         self._joint = Joint[Tally]()
 
     async def of(self, conditions: list[Condition]) -> Tally | None:
-        """The tally of a list with its days, if it is worth while to count them."""
+        """Return a list's running total with its histogram; None if it is not worth building."""
         key = key_of(conditions)
         tally = self._tallies.pop(key, None)
         if not tally or not tally.hears(self._news) or not tally.days:
@@ -53,12 +54,12 @@ class Bases:
         except TooMany:
             self._asked[key] = NO_MORE
             return None
-        # If it is lost soon, to others who write or to other lists, it is not counted for each stretch.
+        # Start over: if it is soon lost to unknown changes or evicted, it is not rebuilt for every request.
         self._asked[key] = 0
         return tally
 
     async def _count(self, conditions: list[Condition]) -> Tally:
         seen = self._news.oldest
         rows, at = await snapshot(self._database, grouped(conditions))
-        await self._news.catch_up()  # so that it knows all that was counted
+        await self._news.catch_up()  # read the feed up to the snapshot
         return Tally(conditions, at, sum(row["n"] for row in rows), seen, Days(rows))

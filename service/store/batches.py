@@ -1,4 +1,4 @@
-"""Questions asked at the same time are answered by one look at the database."""
+"""Batcher: coalesces concurrent look-ups into one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Value = TypeVar("Value")
 
 
 class Batch(Generic[Key, Value]):
-    """While a look is under way, all who ask wait for the next one: nobody is told what was read before
-    they asked. There may be several looks at once, and a look may be for so many at most."""
+    """Requests that arrive while a look-up is in flight wait for the next one, so that nobody gets data read
+    before they asked. At most `at_once` look-ups are in flight, each for at most `most` keys."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class Batch(Generic[Key, Value]):
         self._looking: set[asyncio.Task[None] | None] = set()
 
     def ask(self, key: Key) -> asyncio.Future[Value | None]:
-        # One for each who asks: who gives up waiting takes nothing from the others.
+        # One future per caller: a cancelled caller does not affect the others.
         answer: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append(answer)
         if len(self._looking) < self._at_once:
@@ -42,7 +42,7 @@ class Batch(Generic[Key, Value]):
                 for answer in still_wanted(asked.values()):
                     answer.cancel()
                 raise
-            except Exception as error:  # whatever it is, it is the answer that all of them wait for
+            except Exception as error:  # all callers in the batch get the error
                 for answer in still_wanted(asked.values()):
                     answer.set_exception(error)
             else:

@@ -1,4 +1,4 @@
-"""Many new records at once, by the same path as one."""
+"""Bulk creation of records, on the same path as single ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from service.store.records import TRIES, Records
 
 log = logging.getLogger("kalends.store")
 PATIENCE = 60
-"""Seconds that a batch may take."""
+"""Timeout for a batch, in seconds."""
 PASSING = (DuplicateKeyError, InvalidFields)
-"""Why a record is refused that another one could replace: its slug or name was taken, its parent deleted."""
+"""Errors worth a retry: meanwhile the slug or name was taken, or the parent deleted."""
 
 
 @dataclass
 class Outcome:
-    """What has become of lines: how many were stored, and were there already; those refused, and why."""
+    """Result of an import: lines stored, lines stored before, and refused lines with the reason."""
 
     imported: int = 0
     there: int = 0
@@ -40,7 +40,7 @@ class Outcome:
 
 
 class Bulk(Drafts):
-    """Creates records of one kind, batch by batch; what is left of a batch that died is made whole."""
+    """Creates records of one kind in batches, and completes batches that a crashed import left unfinished."""
 
     def __init__(self, store: Records, kind: Kind, caller: Caller) -> None:
         super().__init__(store, kind, caller)
@@ -48,7 +48,7 @@ class Bulk(Drafts):
         self._preparing = asyncio.Lock()
 
     async def store(self, rows: Sequence[Row]) -> Outcome:
-        """Stores what is not there yet. Several batches may be stored at a time."""
+        """Store the rows that are not stored yet. Several batches may run concurrently."""
         if not rows:
             return Outcome()
         total, left = Outcome(), list(rows)
@@ -65,7 +65,7 @@ class Bulk(Drafts):
         return total
 
     async def _try(self, rows: list[Row]) -> tuple[Outcome, list[Row]]:
-        """What became of rows, and those that are to be tried again since another writer came in between."""
+        """One attempt: the outcome, and the rows to retry after a conflict with another writer."""
         try:
             async with self._preparing:
                 made, refused = await self._prepare_all(rows)
@@ -84,7 +84,7 @@ class Bulk(Drafts):
         return outcome, [mine[id] for id in sorted(again)]
 
     async def _insert_all(self, records: list[Document]) -> dict[int, Exception]:
-        """Stores records; answers why, by id, those that are not."""
+        """Insert records; return errors by record id."""
         if self.kind is EVENT:
             failed, stale = await self._new_events.many(records)
             if stale:
@@ -100,13 +100,13 @@ class Bulk(Drafts):
 
 
 def _is_there(error: Exception) -> bool:
-    """Whether another import has stored a line under the same id."""
+    """Whether another import has stored the same line, under the same id."""
     return isinstance(error, DuplicateKeyError) and "_id" in (error.details or {}).get("keyPattern", ())
 
 
 @asynccontextmanager
 async def bulk(store: Records, kind: Kind, caller: Caller) -> AsyncIterator[Bulk]:
-    """A way to store many records, and what imports that died have left of the same lines."""
+    """Open a bulk import; it also stores lines that a crashed import of the same data left unfinished."""
     way = Bulk(store, kind, caller)
     async with way.receipts.taken_over():
         yield way

@@ -1,4 +1,4 @@
-"""Changes: updating and deleting one record, the same way for every kind."""
+"""Updating, publishing and deleting one record, the same way for every kind."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from service.store.usage import changed_uses
 from service.store.wishes import name_key
 
 PATIENCE = 2.0
-"""Seconds that a request waits for events to follow; more is done behind it."""
+"""Seconds that a request waits for the fan-out to events; the rest runs in the background."""
 
 
 class Saved(NamedTuple):
-    """A changed record, the chore of events that must follow it, and whether its own links have changed."""
+    """An updated record, its fan-out job if events embed it, and whether its own links have changed."""
 
     record: Document
     chore: Document | None = None
@@ -48,7 +48,7 @@ class Saved(NamedTuple):
 
 
 class Changes(Records):
-    """What happens to a record after it was made."""
+    """Updates and deletes records, with optimistic locking."""
 
     async def update(
         self,
@@ -61,13 +61,13 @@ class Changes(Records):
         problems: Problems = NO_PROBLEMS,
         check: Callable[[Document], None] = lambda stored: None,
     ) -> Document:
-        """Changes a record, unless some of the values were refused already: then all bad ones are told."""
+        """Update a record; raises InvalidFields with all invalid values, including those in `problems`."""
         try:
             problems.refuse()
             return await self._update(kind, ref, data, caller, password, versions, check)
         except InvalidFields as refused:
             stored = await self._wholes.one(kind.plural, ref)
-            # What others have stored is nothing that a message may tell of.
+            # Messages must not reveal stored values that are protected or not the caller's to edit.
             own = stored if stored and caller.may_write(stored) and not is_locked(stored) else None
             raise InvalidFields(refused.params | await self._problems(kind, data, caller, own)) from None
 
@@ -82,7 +82,7 @@ class Changes(Records):
         check: Callable[[Document], None],
     ) -> Document:
         async with self._turns.setdefault((kind.plural, ref), asyncio.Lock()):
-            for _ in range(TRIES):  # other processes may change it, too
+            for _ in range(TRIES):  # another process may change it meanwhile
                 stored = await self.find(kind, ref)
                 check(stored)
                 await self._may_change(stored, caller, password, versions)
@@ -106,7 +106,7 @@ class Changes(Records):
             raise PreconditionFailed
 
     async def _change(self, kind: Kind, stored: Document, data: Document, caller: Caller) -> Saved | None:
-        """One attempt; None where the record has changed in the meantime."""
+        """One attempt; None if the record has changed meanwhile."""
         settled = kind.settle(self._allowed(kind, data, caller, stored), stored, self.site)
         new: list[New] = []
         if kind is EVENT:
@@ -138,7 +138,7 @@ class Changes(Records):
         if changes:
             settled["debt"] = debt.mark
         if "key" in settled or "parent" in settled:
-            # The name that was claimed at creation is free again.
+            # Release the claim on the name that was made at creation.
             change["$unset"] = {"claim": ""}
         follows = any(is_copied(kind, name) for name in settled)
         chore = await self.copies.announce(kind, stored["_id"]) if follows else None
@@ -149,7 +149,7 @@ class Changes(Records):
         return Saved(saved, chore, any(name in settled for name in kind.links)) if saved else None
 
     async def _finish(self, saved: Saved) -> Document:
-        """What follows a change; others may change the record meanwhile."""
+        """Run the fan-out and check embedded copies; the lock on the record is released already."""
         if saved.chore:
             await self._soon(self.copies.follow(saved.chore))
         return await self._after_event(saved.record) if saved.is_linked else saved.record
@@ -181,13 +181,13 @@ class Changes(Records):
             return saved
 
     async def _soon(self, work: Any) -> None:
-        """Waits a little for work that may be long; it goes on by itself."""
+        """Run work in the background, but wait a little for it to finish."""
         task = asyncio.ensure_future(work)
         in_background(self._tasks, task)
         await asyncio.wait({task}, timeout=PATIENCE)
 
     async def _new_slug(self, kind: Kind, stored: Document, settled: Document, data: Document) -> str | None:
-        """The slug after the change, or None where it stays."""
+        """The slug after the change; None if it stays the same."""
         base = stored["slug"]
         if stored.get("status") == "trash":
             base = re.sub(rf"{TRASHED}(-\d+)?$", "", base)
@@ -201,7 +201,7 @@ class Changes(Records):
         return await self.slugs.free(kind.plural, wished, stored["_id"])
 
     async def publish(self, kind: Kind, id: int) -> None:
-        """What waited for its date becomes public."""
+        """Publish a scheduled record, unless its status has changed meanwhile."""
         system = Caller(role=Role.ADMIN, unlocks=True)
 
         def still_waits(stored: Document) -> None:
@@ -231,7 +231,7 @@ class Changes(Records):
         return await self._remove(kind, stored, versions)
 
     async def _remove(self, kind: Kind, stored: Document, versions: frozenset[int] | None) -> Document:
-        """Terms go for good: events lose them, and children move up."""
+        """Delete a term permanently: it is removed from events, and its children move to its parent."""
         chore = await self.copies.announce(kind, stored["_id"])
         async for child in self._collection(kind).find({"parent": stored["_id"]}, {"_id": 1}):
             await self.copies.announce(kind, child["_id"])
@@ -243,7 +243,7 @@ class Changes(Records):
 
 
 def changed(kind: Kind, stored: Document, settled: Document, caller: Caller) -> Document:
-    """What differs from what is stored. Links that are sent back as they are shown do not."""
+    """The fields that differ from the stored record. Links sent back as the caller sees them do not count."""
     return {
         name: value
         for name, value in settled.items()
@@ -252,14 +252,14 @@ def changed(kind: Kind, stored: Document, settled: Document, caller: Caller) -> 
 
 
 def are_shown(field: str, copies: list[Document], stored: Document, caller: Caller) -> bool:
-    """Whether an event shows just these links, for posts in this order."""
+    """Whether these are the links that the caller sees in the event; for posts the order counts."""
     sent, shown = ([copy["_id"] for copy in many] for many in (copies, seen_copies(field, stored, caller)))
     return sent == shown if LINKED[field].is_post else set(sent) == set(shown)
 
 
 def after(stored: Document, change: Document) -> Document:
-    """A record as a change has left it. To have the server tell would make it store the record once more, in
-    case that its answer is lost and asked for again."""
+    """The record after an update, computed locally: for find_one_and_update the server would store a second
+    copy of the document, in case the driver retries the write."""
     gone = PRIVATE.keys() | change.get("$unset", {}).keys()
     now = stored | change["$set"] | {"version": stored["version"] + change["$inc"]["version"]}
     return {name: value for name, value in now.items() if name not in gone}

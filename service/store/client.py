@@ -1,4 +1,4 @@
-"""The way to MongoDB: one client with explicit concerns and time limits."""
+"""The MongoDB client, with explicit read and write concerns and timeouts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pymongo.errors import ConfigurationError, InvalidURI
 from config import SettingError
 
 DUPLICATE = 11000
-"""The server's code for a key that is taken."""
+"""The server's error code for a duplicate key."""
 Client = AsyncIOMotorClient[dict[str, Any]]
 Database = AsyncIOMotorDatabase[dict[str, Any]]
 Collection = AsyncIOMotorCollection[dict[str, Any]]
 
 
 def collections(database: Database) -> Callable[[str], Collection]:
-    """Gives the collections of a database by name. Each is made once: the driver takes its time to do so."""
+    """Return a function from names to collections. It caches them: Motor is slow to create the objects."""
     return cache(database.__getitem__)
 
 
 def connect(uri: str) -> Client:
-    """A client whose writes are acknowledged by a majority; an address of a set's member may say more."""
+    """Create a client with majority read and write concern; raises SettingError for an invalid URI."""
     try:
         return _client(uri)
     except (ConfigurationError, InvalidURI, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Writers that set out together, so that at each step their questions meet in one batch."""
+"""Group commit: concurrent writers start together, so that at each step their queries form one batch."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 from types import TracebackType
 
 FULL = 16
-"""Writers that do not wait any longer for those before them."""
+"""A waiting group of this size starts, however many writers are active."""
 PATIENCE = 0.5
-"""Seconds that the first of them waits at most: those before may have a long way."""
+"""Maximum wait for a group, in seconds: active writers may be slow."""
 
 
 class Convoy:
-    """Who comes while nobody is on the way goes at once. Others wait until they are as many as those who are:
-    one half does its work while the other waits for the database. Without it they would go one behind the
-    other, and each ask for itself."""
+    """A writer starts at once if none is active; otherwise it joins the next group, which starts when it is
+    as large as the active one. So one half computes while the other waits for the database; without groups,
+    writers would run staggered and send their queries one by one."""
 
     def __init__(self) -> None:
         self._on_the_way = 0

@@ -1,7 +1,7 @@
-"""Copies of venues, organizers and terms inside events, and the work of keeping them in step.
+"""Embedded copies of venues, organizers and terms in events, and the fan-out that keeps them current.
 
-A change that events must follow is first written down as a chore, then made, then followed. Whoever dies in
-between leaves the chore, and the next sweep of any process finishes it: each step may be done twice.
+Before a record that events embed is changed, a fan-out job is stored; after the change the job is run and
+deleted. If the process dies in between, background maintenance of any process runs it: jobs are idempotent.
 """
 
 from __future__ import annotations
@@ -26,31 +26,33 @@ from service.store.lookups import Lookup
 
 log = logging.getLogger("kalends.copies")
 SLICE = 500
+"""Events updated per command."""
 TOO_LARGE = (10334, 17419)
-"""Codes of the server for a document beyond its limit."""
+"""The server's error codes for a document above the size limit."""
 GRACE = timedelta(seconds=10)
-"""A chore older than this belongs to a process that died; a younger one may still wait for its change."""
+"""A job older than this was left by a crashed process; a younger one may still wait for its change."""
 FIELD = {name: field for field, name in EVENT.links.items()}
-"""Kind -> the field of an event that links to it."""
+"""Name of a kind -> the event field that links to it."""
 POST = ("author", "status", "date_utc", "modified_utc")
+"""Fields embedded for every kind of post."""
 
 
 def copy_of(kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What an event keeps of a record: enough to show it."""
+    """The embedded copy of a record: the fields needed to show it."""
     kept = ("_id", "version", "slug", *kind.copied, *(POST if kind.is_post else ()))
     copy = {name: record.get(name) for name in kept}
     if copy.get("point", ...) is None:
-        del copy["point"]  # an index of places takes none at all, but not null beside another venue's
+        del copy["point"]  # a 2dsphere index accepts a missing point, but not null beside a point
     return copy
 
 
 def is_copied(kind: Kind, name: str) -> bool:
-    """Whether events show this field of the records that they link to."""
+    """Whether events embed this field of the records that they link to."""
     return kind.name in FIELD and (name == "slug" or name in kind.copied or (kind.is_post and name in POST))
 
 
 class Copies:
-    """The fan-out from one changed record to the events that show it."""
+    """Fan-out from a changed record to the events that embed it."""
 
     def __init__(self, database: Database, site: Site) -> None:
         self._database = database
@@ -61,24 +63,24 @@ class Copies:
         self.epoch = Epoch(database)
 
     async def announce(self, kind: Kind, id: int) -> dict[str, Any]:
-        """Writes down that events will have to follow this record."""
+        """Store a fan-out job for a record that is about to change."""
         chore = {"_id": f"{kind.name}:{id}", "mark": secrets.token_hex(8), "at": self._site.now()}
         await self._chores.replace_one({"_id": chore["_id"]}, chore, upsert=True)
         return chore
 
     async def follow(self, chore: Mapping[str, Any]) -> None:
-        """Makes all events show the record as it is now, then crosses the chore off."""
+        """Run a fan-out job: update the copies in all events, then delete the job."""
         await self.epoch.begin()
         name, _, id = chore["_id"].partition(":")
         await self._show(BY_NAME[name], int(id), {})
         await self._chores.delete_one({"_id": chore["_id"], "mark": chore["mark"]})
 
     async def renew(self, kind: Kind, id: int, events: list[int]) -> None:
-        """Makes some events show a record as it is now; all others are left to who has changed it."""
+        """Update the copies in some events; others are left to the fan-out of whoever changed the record."""
         try:
             await self._show(kind, id, {"_id": {"$in": events}})
         except WriteError as error:
-            log.warning("%s %s is not shown as it is in all of %s: %s", kind.name, id, events, error)
+            log.warning("%s %s: not all copies were updated in events %s: %s", kind.name, id, events, error)
 
     async def _show(self, kind: Kind, id: int, among: dict[str, Any]) -> None:
         record = await self._database[kind.plural].find_one({"_id": id})
@@ -100,7 +102,7 @@ class Copies:
         except WriteError as error:
             if error.code not in TOO_LARGE:
                 raise
-            # An event that is full shows the record without its description; all others show it whole.
+            # Events at the size limit get the copy without its description, all others the whole copy.
             await self._in_slices(1, query, change(), filters, instead=change(description=None))
 
     async def _forget(self, kind: Kind, id: int, among: dict[str, Any]) -> None:
@@ -112,7 +114,7 @@ class Copies:
     async def _in_slices(
         self, size: int, query: dict[str, Any], change: dict[str, Any], filters: Any, instead: Any = None
     ) -> None:
-        """Small steps: other writers get their turn, and a repeated one finds what is left."""
+        """Update in small batches: other writers get through, and a repeated run only does what is left."""
         while ids := [row["_id"] for row in await self._events.find(query, {"_id": 1}).to_list(size)]:
             wanted = {**query, "_id": {"$in": ids}}
             try:
@@ -123,13 +125,13 @@ class Copies:
                 await self._events.update_many(wanted, instead, array_filters=filters)
 
     async def finish_chores(self) -> None:
-        """Takes up what a process that died has left."""
+        """Run the jobs that crashed processes have left."""
         async for chore in self._chores.find({"at": {"$lt": self._site.now() - GRACE}}):
             await self.follow(chore)
 
     async def refresh(self, events: Iterable[Mapping[str, Any]]) -> set[int]:
-        """Looks again at what events were linked to while they were written. The ids of those for which it
-        has changed since: they are renewed."""
+        """Check the versions of the records that events were linked to while they were written, and update
+        outdated copies. Return the ids of the events that had any."""
         linked: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for event, name in product(events, FIELD):
             for copy in event.get(FIELD[name], ()):
@@ -145,7 +147,7 @@ class Copies:
 
 
 def in_background(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
-    """Keeps a task until it is done, and says so if it fails."""
+    """Hold a reference to a task until it is done, and log its failure."""
     tasks.add(task)
     task.add_done_callback(tasks.discard)
     task.add_done_callback(_report)
@@ -153,4 +155,4 @@ def in_background(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> N
 
 def _report(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()):
-        log.warning("left for the next sweep: %s", error)
+        log.warning("background task failed; left to the next maintenance run: %s", error)

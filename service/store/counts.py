@@ -1,8 +1,8 @@
-"""Counting what is noted, all of it at once.
+"""Usage counters: applies the whole outbox of counter changes at once.
 
-What is to be done is written down as a plan first. There is one at a time, and whoever finds one carries it
-out. Each of its steps changes a record that bears the number of an earlier plan, and then bears its own: so
-each is taken once, by however many processes, and whichever of them die.
+The changes are first combined into a plan, which is stored. There is one plan at a time, and any process
+that finds one carries it out. Each step updates a record only if it has the number of an earlier plan, and
+sets the number of this one: so it is applied exactly once, however many processes try and whichever crash.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from service.store.usage import Step, has_end, was_cut
 from service.store.visibility import UNLOCKED
 
 MANY = 500
-"""Debts that are not left to the next sweep."""
+"""Pending entries at which a process applies the outbox without waiting for background maintenance."""
 LARGEST = 20_000
-"""Uses in one plan: a document of MongoDB ends at 16 MiB."""
+"""Maximum number of counter changes in one plan: MongoDB limits a document to 16 MiB."""
 UNWRITTEN = timedelta(hours=1)
-"""A note whose event is not there is kept this long: the write may still be on its way."""
+"""An outbox entry without its event is kept this long: the write may still be in flight."""
 PUBLIC = {"status": "publish", **UNLOCKED}
 LIVE = {"status": {"$ne": "trash"}}
 EVENTS = {"version": 1, "debt": 1} | {f"{name}.{part}": 1 for name in LINKED for part in ("_id", "version")}
@@ -43,7 +43,7 @@ def marks_of(notes: Iterable[Note]) -> set[ObjectId | None]:
 
 
 class Counts:
-    """The counters of all records, brought up to what was written."""
+    """Keeps the usage counters of linked records up to date with the events."""
 
     def __init__(self, database: Database, copies: Copies) -> None:
         self._database = database
@@ -53,12 +53,12 @@ class Counts:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def keep_up(self) -> None:
-        """Has the notes of this process counted when they are many."""
+        """Apply the outbox in the background once this process has added many entries."""
         if self.debts.unseen >= MANY:
             in_background(self.tasks, asyncio.ensure_future(self.catch_up()))
 
     async def catch_up(self) -> None:
-        """Returns when everything that was acknowledged before the call is counted."""
+        """Return when every write acknowledged before the call is counted."""
         await self._batch.ask(None)
 
     async def sweep(self, now: datetime) -> None:
@@ -95,14 +95,14 @@ class Counts:
         return self._database[LINKED[field].plural]
 
     async def _planned(self, noted: Sequence[Note]) -> Plan | None:
-        """What is to be done about all that is noted; None where there is nothing to do."""
+        """The plan for the outbox; None if there is nothing to do."""
         notes, events, is_part = await self._understood(noted)
         debts = [debt for note in notes for debt in note.debts]
         truth = Truth(debts, events)
         settled = [debt.mark for debt in debts if debt.mark not in truth.open]
         if not settled:
             return None
-        # A record may have changed while an event was linked to it, and its writer have died.
+        # A record may have changed while an event was linked to it, and the event's writer may have crashed.
         await self._copies.refresh([events[id] for id in {debt.event for debt in truth.made}])
         steps = await self._steps(truth.made)
         whole = [note for note in notes if truth.open.isdisjoint(marks_of([note]))]
@@ -115,15 +115,15 @@ class Counts:
         }
 
     async def _understood(self, notes: Sequence[Note]) -> tuple[Sequence[Note], Rows, bool]:
-        """The events that notes are about, or as many as one plan can hold; notes among which there are all
-        whose marks these events bear, if they are not counted yet; and whether there are more events."""
+        """The outbox, with every uncounted entry whose mark one of the events has; the events it is about, as
+        many as one plan can hold; and whether there are more."""
         ids, size = set[int](), 0
         for debt in (debt for note in notes for debt in note.debts):
             size += len(debt.changes)
             ids |= {debt.event} if size < LARGEST or not ids else set()
         events = await self._events(ids) if ids else {}
         if not {event.get("debt") for event in events.values()} <= marks_of(notes):
-            _, _, notes = await self.debts.state()  # what was written since is noted since
+            _, _, notes = await self.debts.state()  # reread: the latest writes have newer entries
         return notes, events, size >= LARGEST
 
     async def _events(self, ids: Iterable[int]) -> Rows:
@@ -142,7 +142,7 @@ class Counts:
         return steps
 
     async def _last_ends(self, field: str, id: int) -> list[datetime | None]:
-        """When the last of the public and of all events ends that link to a record."""
+        """The latest end of public events, and of all events not in the trash, that link to a record."""
         events = self._database[EVENT.plural]
         asked = [{f"{field}._id": id, **state} for state in (PUBLIC, LIVE)]
         last = [await events.find_one(one, {"end_utc": 1}, sort=[("end_utc", -1)]) for one in asked]

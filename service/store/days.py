@@ -1,5 +1,5 @@
-"""How many events of a list begin and end on which days, so that any stretch of time is counted without being
-read: only days that belong to it in part are."""
+"""Histogram of a list's events by day, from which the total of any date range is computed: only days that are
+partly in the range are counted by MongoDB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.store.matching import COMPARISONS
 START, END = FIELDS = ("start_utc", "end_utc")
 DAY = timedelta(days=1)
 LAST = DAY - timedelta(seconds=1)
-"""Into a day; all times are whole seconds."""
+"""Offset of the last second of a day; all times are whole seconds."""
 EPOCH = datetime(1970, 1, 1)
 EVER = range((datetime.min - EPOCH) // DAY, (datetime.max - EPOCH) // DAY + 1)
 
@@ -25,7 +25,7 @@ def day_of(moment: datetime) -> int:
 
 
 def grouped(conditions: list[Condition]) -> list[dict[str, Any]]:
-    """The pipeline that counts the events of each pair of days."""
+    """The pipeline that counts events by start day and end day."""
     days = {
         field: {
             "$floor": {"$divide": [{"$subtract": [f"${field}", EPOCH]}, DAY // timedelta(milliseconds=1)]}
@@ -36,7 +36,7 @@ def grouped(conditions: list[Condition]) -> list[dict[str, Any]]:
 
 
 class Days:
-    """Numbers of events by the days of UTC on which they begin and end."""
+    """Numbers of events by start day and end day in UTC."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._ends: defaultdict[int, Counter[int]] = defaultdict(Counter)
@@ -44,21 +44,21 @@ class Days:
             self._ends[int(row["_id"][START])][int(row["_id"][END])] = row["n"]
 
     def shift(self, move: Move) -> None:
-        """An event came or went."""
+        """Count an event that entered or left the list."""
         self._ends[day_of(move.facts[START])][day_of(move.facts[END])] += move.step
 
     def within(self, starts: range, ends: range) -> int:
-        """Events that begin on some days and end on others."""
+        """The number of events with a start day and an end day in these ranges."""
         found = (on for day, on in self._ends.items() if day in starts)
         return sum(number for on in found for day, number in on.items() if day in ends)
 
 
 class Stretch:
-    """What conditions on start and end demand, in days."""
+    """A date range, as whole days and partly covered days."""
 
     def __init__(self, dates: Iterable[Condition]) -> None:
         self.days = dict.fromkeys(FIELDS, EVER)
-        """Days all of which meets it."""
+        """For start and end, the days that are wholly in the range."""
         self._parts: dict[tuple[bool, int], str] = {}
         for condition in dates:
             for field, bounds in condition.items():
@@ -69,7 +69,7 @@ class Stretch:
         day, known, is_lower = day_of(bound), self.days[field], operator.startswith("$g")
         begin, end = (COMPARISONS[operator](EPOCH + day * DAY + into, bound) for into in (timedelta(), LAST))
         if begin != end and self._parts.get((is_lower, day)) != (START if is_lower else END):
-            # No event ends before it starts: of two bounds on the same day the narrower one tells.
+            # No event ends before it starts: of two bounds on the same day only the narrower one matters.
             self._parts[is_lower, day] = field
         if is_lower:
             self.days[field] = range(max(known.start, day if begin else day + 1), known.stop)
@@ -77,7 +77,7 @@ class Stretch:
             self.days[field] = range(known.start, min(known.stop, day + 1 if end else day))
 
     def parts(self) -> list[Condition]:
-        """What an event meets that lies on a day of which only a part meets it."""
+        """Conditions for the events on days that are only partly in the range."""
         return [
             {field: {"$gte": EPOCH + day * DAY, "$lte": EPOCH + day * DAY + LAST}}
             for (_, day), field in self._parts.items()
@@ -85,7 +85,7 @@ class Stretch:
 
 
 def split(conditions: Iterable[Condition]) -> tuple[list[Condition], Stretch | None]:
-    """A list without its dates, and these; None where it has none."""
+    """Split a filter into its other conditions and its date range, None if it has no dates."""
     rest: list[Condition] = []
     dates: list[Condition] = []
     for condition in conditions:

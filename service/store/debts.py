@@ -1,8 +1,8 @@
-"""Notes of what is still to be counted: written before an event is.
+"""Outbox of counter changes: an entry is written before its event.
 
-Nothing is counted by those who write events. Whoever needs a count has what is noted counted first, and a
-sweep does it now and then. So a count is exact when it is shown, whoever has died meanwhile, and a popular
-venue is written once for hundreds of its events.
+Writers of events do not update counters. A reader that needs a counter has the outbox applied first, and
+background maintenance applies it regularly. So a counter is exact when it is shown, even after a crash, and a
+popular venue is updated once for hundreds of its events.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from service.store.batches import Batch
 from service.store.client import Database
 
 Use = tuple[str, int]
-"""A field of events, and the id of a record that one links to there."""
+"""A link field of events, and the id of a record linked there."""
 State = tuple[bool, bool, datetime | None]
-"""Whether a use counts as published and as live, and when it ends."""
+"""Whether an event counts as published and as live for a linked record, and when the event ends."""
 UseChanges = Mapping[Use, tuple[State, State]]
-"""What each use was before a write, and is after it."""
+"""The state of each use before and after a write."""
 Plan = dict[str, Any]
 PLAN = "plan"
+"""Id of the document with the current plan."""
 AT_ONCE = ReadConcern("snapshot")
-"""All that a majority has, as it was at one moment."""
+"""Majority-committed data of a single point in time."""
 LARGEST = 100
-"""Debts in one note: a document of MongoDB ends at 16 MiB."""
+"""Maximum number of entries in one outbox document: MongoDB limits a document to 16 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Debt:
-    """What one write of an event changes in the counters of what it links to. The event bears its mark, and
-    so did the one before it."""
+    """An outbox entry: how one write of an event changes the counters of linked records. The event stores the
+    `mark` of its last entry; `after` is the mark of the entry before."""
 
     event: int
     version: int
@@ -64,7 +65,7 @@ def _state(noted: Sequence[Any]) -> State:
 
 @dataclass(frozen=True)
 class Note:
-    """The debts of writes that were made together."""
+    """An outbox document: the entries of writes made together."""
 
     id: ObjectId
     debts: Sequence[Debt]
@@ -74,25 +75,25 @@ class Note:
 
 
 class Debts:
-    """The notes of all processes."""
+    """The outbox, which all processes share."""
 
     def __init__(self, database: Database) -> None:
         self._notes = database["debts"]
         self._writing = Batch[Debt, None](self._write)
         self._crossing = Batch[Debt, None](self._cross_off)
         self.unseen = 0
-        """Debts that this process has noted since it last looked at all notes."""
+        """Entries that this process has added since it last read the outbox."""
 
     @asynccontextmanager
     async def noted(self, debt: Debt) -> AsyncIterator[None]:
-        """Around the write of an event. A note whose event does not come is a note of nothing."""
+        """Add an entry, then write the event in this context. An entry without its event is ignored."""
         if not debt.changes:
             yield
             return
         await self._writing.ask(debt)
         try:
             yield
-        except DuplicateKeyError:  # other errors do not tell whether it was written
+        except DuplicateKeyError:  # after other errors it may have been written
             await self._crossing.ask(debt)
             raise
 
@@ -105,7 +106,7 @@ class Debts:
         return {}
 
     async def note(self, debts: Iterable[Debt]) -> None:
-        """Before the events are written."""
+        """Add entries, before the events are written."""
         if owed := [debt for debt in debts if debt.changes]:
             await self._notes.insert_many(self._new(owed))
 
@@ -115,7 +116,7 @@ class Debts:
         return [Note(ObjectId(), part).document() for part in parts]
 
     async def state(self) -> tuple[int, Plan | None, list[Note]]:
-        """The number of the last plan to count; the plan, if it is not yet carried out; and all notes."""
+        """The number of the last plan; the plan, if it is not carried out yet; and all outbox documents."""
         self.unseen = 0
         rows = await self._notes.with_options(read_concern=AT_ONCE).find().to_list(None)
         found = {row["_id"]: row for row in rows}
@@ -128,19 +129,19 @@ class Debts:
         return last["n"], last["plan"], notes
 
     async def begin(self, last: int, plan: Plan) -> int:
-        """The number of the plan; 0 if another was begun since: it may have counted the same. Numbers go up
-        with the clock, so that they still do after all that is known of plans was lost."""
+        """Store a plan and return its number; 0 if another process was first, whose plan may count the same.
+        Numbers come from the clock, so that they still increase if the plan document is lost."""
         number = max(last + 1, time.time_ns() // 1_000_000)
         idle = {"_id": PLAN, "n": last, "plan": None}
         begun = await self._notes.update_one(idle, {"$set": {"n": number, "plan": plan}})
         return number if begun.matched_count else 0
 
     async def end(self, number: int) -> None:
-        """Of a plan that was carried out. Whoever sees this sees all that was done before."""
+        """Mark a plan as carried out. Whoever reads this also reads its updates."""
         await self._notes.update_one({"_id": PLAN, "n": number}, {"$set": {"plan": None}})
 
     async def take(self, notes: Sequence[ObjectId], marks: Sequence[ObjectId]) -> None:
-        """Takes whole notes away, and single debts out of others."""
+        """Delete whole outbox documents, and single entries from others."""
         if notes:
             await self._notes.delete_many({"_id": {"$in": notes}})
         if marks:
@@ -148,13 +149,13 @@ class Debts:
             await self._notes.update_many({"writes": {"$elemMatch": settled}}, {"$pull": {"writes": settled}})
 
     async def drop(self, before: datetime) -> None:
-        """Notes of events that have not come until now never will."""
+        """Delete old entries, whose events were never written, and empty documents."""
         old = {"_id": {"$lt": ObjectId.from_datetime(before.replace(tzinfo=UTC))}}
         await self._notes.delete_many({"$or": [old, {"writes": []}]})
 
 
 class Truth:
-    """Which debts are of writes that were made, which of writes that may still come; others were refused."""
+    """Sorts entries by their writes: `made` were completed, `open` may still come, the others failed."""
 
     def __init__(self, debts: Iterable[Debt], events: Mapping[int, Mapping[str, Any]]) -> None:
         by_event: defaultdict[int, list[Debt]] = defaultdict(list)
@@ -164,7 +165,7 @@ class Truth:
         self.open: set[ObjectId] = set()
         for id, its in by_event.items():
             event = events.get(id, {})
-            # The mark of an event leads to the last of them, and each of them to the one before.
+            # The event has the mark of its last entry, and each entry that of the one before.
             by_mark: dict[ObjectId | None, Debt] = {debt.mark: debt for debt in its}
             mark = event.get("debt")
             while mark in by_mark:

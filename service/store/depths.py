@@ -1,4 +1,4 @@
-"""The way to the pages of a long list: by marks, and not by counting from its first record."""
+"""Deep pages of a long list: found from page anchors, not by skipping from the first record."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from service.store.snapshots import snapshot
 from service.store.tally import Tally
 
 FAR = 4000
-"""Records that one query should skip at most."""
+"""Maximum number of records that a query should skip."""
 NEAR = 200
-"""Records that it may skip each time."""
+"""A query that skips at most this many records does not set an anchor."""
 
 
 class Depths:
-    """A list of events by rank."""
+    """Reads a list of events by rank, the position in the list."""
 
     def __init__(self, database: Database, asked: Asked, tally: Tally, news: News) -> None:
         self._database, self._asked, self._tally, self._news = database, asked, tally, news
@@ -29,7 +29,7 @@ class Depths:
         self._place = {name: 1 for name, _ in asked.sort}
 
     async def rows(self, rank: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
-        """Records from a rank on."""
+        """Return records from a rank on."""
         if self._marks.before(rank).rank < rank - FAR:
             if (left := self._tally.total - rank) <= FAR:
                 return await self._last(left, min(left, limit), shown)
@@ -38,22 +38,23 @@ class Depths:
         return await self._survey(rank, limit, shown)
 
     async def _last(self, left: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
-        """The first of the last records, found from the end."""
+        """Return the first `limit` of the last `left` records, read backwards from the end."""
         backwards = self._asked._replace(sort=[(name, -sign) for name, sign in self._asked.sort])
         rows = await backwards.rows(self._database[EVENT.plural], left - limit, limit, shown)
         return rows[::-1]
 
     async def _approach(self, rank: int) -> None:
+        """Set anchors, FAR records apart, on the way to a rank."""
         for _ in range(rank // FAR):
             last = self._marks.before(rank)
             if last.rank >= rank - FAR:
                 return
-            await self._survey(last.rank + FAR, 1, self._place)  # from the index alone
+            await self._survey(last.rank + FAR, 1, self._place)  # covered by the index
             if self._marks.before(rank).place == last.place:
                 return
 
     async def _survey(self, rank: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
-        """Records from a rank on. If the first is not near a mark, one is set at it."""
+        """Return records from a rank on, and set an anchor at the first unless there is one near."""
         seen, mark = self._tally.seen, self._marks.before(rank)
         skip, ways = rank - mark.rank, self._marks.beyond(mark)
         if skip <= NEAR:

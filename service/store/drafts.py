@@ -1,4 +1,4 @@
-"""Many new records, made ready to be stored like one: each thing that they need is asked for once."""
+"""Prepares a batch of new records for storing, with one query for each thing that they need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from service.store.shared_links import MOST, SharedLinks
 
 @dataclass(frozen=True)
 class Row:
-    """What a line says, and the mark that no other line has."""
+    """The data of an input line, and the unique digest of the line."""
 
     number: int
     mark: bytes
@@ -30,7 +30,7 @@ Made = tuple[Row, Document]
 
 
 class Conflict(Exception):
-    """Somebody else has written what a batch was made from."""
+    """Another writer has changed what a batch was built from."""
 
 
 class Drafts(Records):
@@ -44,12 +44,12 @@ class Drafts(Records):
         self._shared = self._links = SharedLinks(self.database, self.site, self._prepare_linked)
 
     def _forget(self) -> None:
-        """Somebody has changed what is remembered."""
+        """Clear the caches, after another writer has changed what they hold."""
         self._shared.forget()
         self._last_slugs.clear()
 
     async def _prepare_all(self, rows: Sequence[Row]) -> tuple[list[Made], dict[int, Problem]]:
-        """The records that rows make, and what is wrong with the others. What they link to is stored."""
+        """Build records from rows and store new linked ones; return the records and errors by row number."""
         if len(self._last_slugs) > MOST:
             self._last_slugs.clear()
         await self._shared.begin([row.data for row in rows])
@@ -88,13 +88,13 @@ class Drafts(Records):
         sent = {name: data.get(name) for name in self.kind.links}
         try:
             linked = await self._shared.resolve(sent, self._caller)
-        except TermExists:  # made by another process since it was looked for
+        except TermExists:  # created by another process after the look-up
             raise Conflict from None
         self._shared.keep(linked.new)
         return record | linked.copies
 
     async def _name_all(self, made: Sequence[Made]) -> None:
-        """What tells the records apart: slugs, words and ids, each asked for once."""
+        """Assign slugs, ids and search fields, each with one look-up for the batch."""
         kind, records = self.kind, [record for _, record in made]
         wished = [wished_slug(kind, row.data) for row, _ in made]
         slugs = await self.slugs.free_for_all(kind.plural, wished, self._last_slugs)
@@ -107,12 +107,12 @@ class Drafts(Records):
                 record.update(searchable)
 
     async def _prepare(self, kind: Kind, data: Document, caller: Caller, slug: str) -> Document:
-        """A new record to link to. Its words wait for those of the batch."""
+        """Build a new linked record; it gets its search fields with the rest of the batch."""
         record = await self._settle_new(kind, data, caller)
         return record | {"_id": await self.ids.next(kind.ids), "slug": slug}
 
     def _linked(self) -> dict[str, list[Document]]:
-        """Plural of a kind -> the records of it that this batch makes to link to."""
+        """Plural of a kind -> the linked records of it that this batch creates."""
         new: defaultdict[str, list[Document]] = defaultdict(list)
         for kind, record in self._shared.new:
             new[kind.plural].append(record)

@@ -1,7 +1,7 @@
-"""The epoch of all that events copy: as long as it is the same, no venue, organizer or term has changed.
+"""Version stamp of all linked records: while it is the same, no venue, organizer or term has changed.
 
-Whoever changes one begins another epoch before looking for the events that show it, and before saying that
-it is done. So a copy that was made and stored within one epoch is right, or will be found by that look.
+A writer that changes one sets a new stamp before it looks for the events that embed it, and before it
+responds. So a copy that was read and stored under the same stamp is current, or that fan-out will find it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ EPOCH = {"_id": "epoch"}
 
 
 class Outdated(Exception):
-    """What an event links to may have changed since it was remembered."""
+    """Linked records may have changed since they were cached."""
 
 
 class Epoch:
-    """A mark in the database that is never the same again."""
+    """Reads and renews the version stamp, a unique id in the database."""
 
     def __init__(self, database: Database) -> None:
         self._marks = database["counters"]
         self._batch = Batch[None, ObjectId](self._look)
 
     async def now(self) -> ObjectId | None:
-        """None where there was none: nothing is known of the time before."""
+        """The current stamp; None if there was none, so that nothing read earlier can be trusted."""
         return await self._batch.ask(None)
 
     async def _look(self, _: Sequence[None]) -> dict[None, ObjectId]:
@@ -38,4 +38,5 @@ class Epoch:
         return {}
 
     async def begin(self) -> None:
+        """Set a new stamp."""
         await self._marks.update_one(EPOCH, {"$set": {"mark": ObjectId()}}, upsert=True)

@@ -1,4 +1,4 @@
-"""The event list's filters, turned into conditions on stored fields."""
+"""Translates the filters of the event list into MongoDB conditions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ORDERS = {
     "modified": "modified_utc",
     "id": "_id",
 }
-# Parameter -> field, operator on whole days and the edge of the day it means, operator on instants.
+# Parameter -> field, operator for whole days and the time of day to compare with, operator for exact times.
 DATES: dict[str, tuple[str, str, time, str]] = {
     "start_date": ("start_utc", "$gte", time(0, 0, 0), "$gte"),
     "end_date": ("end_utc", "$lte", time(23, 59, 59), "$lte"),
@@ -61,7 +61,7 @@ async def event_list(
 
 
 def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[dict[str, Any]]:
-    """Bounds on start and end. Without a relative filter the list covers the two years from now."""
+    """Bounds on start and end. Without a `starts_*` or `ends_*` filter the list covers the next two years."""
     sent = {name: query[name] for name in DATES if query.get(name) is not None}
     if not sent.keys() - {"start_date", "end_date"}:
         now = site.now()
@@ -78,7 +78,7 @@ def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) ->
             continue
         operator = by_instant if strict else by_day
         conditions.append({field: {operator: bound}})
-        # No event ends before it starts: the other field is bounded too, which narrows the index.
+        # No event ends before it starts, so bound the other field, too: it narrows the index scan.
         if field == "end_utc" and operator.startswith("$l"):
             conditions.append({"start_utc": {"$lte": bound}})
         if field == "start_utc" and operator.startswith("$g"):
@@ -87,13 +87,13 @@ def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) ->
 
 
 def _edge_of_day(moment: Moment, edge: time, site: Site) -> datetime:
-    # Clocks that are set back at midnight show the last hour of the day twice: the day ends with the second.
+    # If clocks are set back at midnight, the last hour of the day occurs twice: the day ends with the second.
     shown = site.zone.edge_of_day(moment.day(site.zone), edge)
     return site.zone.to_utc(shown, is_last=edge != MIDNIGHT)
 
 
 def seen_copy(caller: Caller) -> dict[str, Any]:
-    """What a linked venue or organizer must be for the caller to know of it."""
+    """Condition under which the caller may see an embedded venue or organizer."""
     if caller.sees_all:
         return {"status": {"$ne": "trash"}}
     if caller.own is not None:
@@ -102,7 +102,7 @@ def seen_copy(caller: Caller) -> dict[str, Any]:
 
 
 def unlocked(caller: Caller) -> list[dict[str, Any]]:
-    """What an event must be for the caller to know its links: a filter must not tell what a list blanks."""
+    """Conditions under which the caller may see an event's links: filters must not reveal hidden fields."""
     return [] if caller.unlocks else [UNLOCKED]
 
 
@@ -119,14 +119,14 @@ async def _links(
 
 
 async def _posts(records: Records, kind: Kind, name: str, wanted: list[int], caller: Caller) -> list[int]:
-    """Of these venues or organizers those that the caller may know of; the others find nothing. Asked of the
-    records themselves and not of their copies, so that an index alone can count the events."""
+    """Ids of those venues or organizers that the caller may see; others match no event. Checked on the
+    records instead of their embedded copies, so that events can be counted from an index alone."""
     rows = await require(records, kind, name, wanted)
     return [row["_id"] for row in rows if row["status"] != "trash" and caller.sees(row)]
 
 
 async def require(records: Records, kind: Kind, name: str, ids: list[int]) -> list[dict[str, Any]]:
-    """Every id names a record, or the parameter is refused. Answers who may see which."""
+    """Raise InvalidFields unless every id exists; return status and author of each record."""
     shown = {"status": 1, "author": 1}
     rows = await records.database[kind.plural].find({"_id": {"$in": ids}}, shown).to_list(None)
     if unknown := sorted(set(ids) - {row["_id"] for row in rows}):
@@ -135,7 +135,7 @@ async def require(records: Records, kind: Kind, name: str, ids: list[int]) -> li
 
 
 async def _terms(records: Records, kind: Kind, name: str, wanted: list[str], caller: Caller) -> list[int]:
-    """Ids of the terms named by id, slug or name, and of all below them."""
+    """Ids of the terms given by id, slug or name, and of all their descendants."""
     ids = []
     terms = records.database[kind.plural]
     for text in wanted:

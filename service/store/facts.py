@@ -1,4 +1,4 @@
-"""What lists look at in an event, and how its changes are told."""
+"""Change feed entries: the fields of an event that lists depend on, before and after a change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bson import Timestamp
 from schemas.event_view import LINKED
 
 Facts = Mapping[str, Any]
-"""Fields of a record by name; what is not here is not known."""
+"""Fields of a record by name; a missing field is unknown."""
 PLAIN = (
     *("_id", "status", "hide_from_listings", "author", "locked", "post_parent", "featured", "ticketed"),
     *("start_utc", "end_utc", "date_utc", "modified_utc", "sort", "tok"),
@@ -20,14 +20,14 @@ LINKS = {
     for field, kind in LINKED.items()
 }
 FACTS = frozenset([*PLAIN, *LINKS])
-"""Fields of an event that lists filter and sort by."""
+"""Fields of an event that lists filter or sort by."""
 SEARCHED = ("sort", "tok")
-"""Those that are not read with an event."""
+"""Fields that are not loaded with an event."""
 
 
 class Change(NamedTuple):
-    """One write to one event. An update may tell no more than which fields it touched; what does not tell
-    even that may have changed anything."""
+    """One write to one event. For some updates only the touched fields are known; if not even these are,
+    anything may have changed."""
 
     at: Timestamp
     touched: frozenset[str] | None = None
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What a change means to a list: an event came (1) or went (-1)."""
+    """The effect of a change on a list: an event entered (1) or left (-1)."""
 
     at: Timestamp
     facts: Facts
@@ -48,16 +48,16 @@ class Move(NamedTuple):
 
 
 def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """What an update must say beside what it changes, for other processes to know where the event was listed
-    and where it is now: the change stream tells them nothing of what stays."""
+    """Additional data that an update stores, so that other processes know which lists the event left and
+    entered: the change stream does not report unchanged fields."""
     was, now = facts_of(old), facts_of(new)
     changed = {name: value for name, value in now.items() if value != was[name]}
-    # With the version it is never what the last update said: what does not change is not told.
+    # The version makes the value unique: the change stream does not report a value that stays the same.
     return {"told": {"version": old["version"] + 1, "was": was, "now": changed}}
 
 
 def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of an event that was read."""
+    """Extract these fields from a loaded event."""
     plain = {name: event.get(name) for name in PLAIN if name not in SEARCHED}
     return plain | {
         field: [{name: copy.get(name) for name in names} for copy in event.get(field) or ()]
@@ -66,7 +66,7 @@ def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def understood(said: Mapping[str, Any]) -> Change:
-    """What the stream says."""
+    """Parse a document of the change stream."""
     at, operation = said["clusterTime"], said["operationType"]
     if operation == "insert":
         new = said["fullDocument"]
@@ -99,4 +99,4 @@ PIPELINE: list[dict[str, Any]] = [
         }
     }
 ]
-"""Only what matters leaves the database."""
+"""Projection of the change stream: the server sends only what is needed."""

@@ -1,4 +1,4 @@
-"""What is said about MongoDB when it fails: briefly, and once for as long as it lasts."""
+"""Log messages about MongoDB failures: short, and once per outage."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ TIMEOUTS = re.compile(r" ?\(configured timeouts:[^)]*\)")
 
 
 def brief(error: Exception) -> str:
-    """The driver's message without its timeouts and its description of every server."""
+    """The driver's message without its timeouts and topology description."""
     text = " ".join(TIMEOUTS.sub("", REST.sub("", str(error))).split())
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 class Failures:
-    """Logs each failure of work that is tried again and again once, and when the work succeeds again."""
+    """Logs each failure of retried work once, and its recovery."""
 
     def __init__(self, log: logging.Logger, work: str) -> None:
         self._log, self._work = log, work

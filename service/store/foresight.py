@@ -1,4 +1,4 @@
-"""Foresight: the list that everybody asks for is counted before anybody has to wait for it."""
+"""Warming at start: counts the default event list before a request has to wait for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.store.records import Records
 
 
 async def foresee(records: Records, caller: Caller) -> None:
-    """Counts the list of coming events, and sets marks on the way to its end."""
+    """Count the list of upcoming events, and set page anchors up to its end."""
     query = load(EVENT.query, {}, records.site)
     total = (await find_page(records, EVENT, query, caller)).total
     if last := max(0, total - FAR) // query["per_page"]:

@@ -1,4 +1,4 @@
-"""The generation of the database: as long as it is the same, no write was made."""
+"""Write clock: the time of the last write, by which caches know whether their data is fresh."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.store.pulse import Pulse
 
 NOW = "now"
 REST = 500
-"""Questions that are left to the driver after the short way has failed."""
+"""Requests sent through the driver after the direct connection has failed, before it is tried again."""
 
 
 async def nothing() -> None:
@@ -20,8 +20,8 @@ async def nothing() -> None:
 
 
 class Generation:
-    """Asks a replica set for the time of the last write that a majority has. What was read after asking
-    is as current as the answer; an equal answer later means that it still is."""
+    """Reads the time of the replica set's last majority-committed write. Data that is loaded after reading it
+    stays current until the time changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -29,11 +29,12 @@ class Generation:
         self._rest = 0
         self._batch = Batch[str, Hashable](self._look)
         self.is_told = True
+        """Whether the server reports such a time."""
         self.last: Hashable | None = None
-        """What was told last. Read after that, a record is at least as current."""
+        """The last time that was read. Records loaded later are at least as current."""
 
     def now(self) -> Awaitable[Hashable | None]:
-        """None where there is no such time: behind a router of shards it would tell of one shard only."""
+        """Read the time; None if there is none: behind mongos it would be that of a single shard."""
         return self._batch.ask(NOW) if self.is_told else nothing()
 
     async def _look(self, _: Sequence[str]) -> Mapping[str, Hashable]:
@@ -49,11 +50,11 @@ class Generation:
         if not self._rest:
             try:
                 return await self._pulse.feel()
-            except OSError:  # a TimeoutError is one, too
+            except OSError:  # includes TimeoutError
                 self._rest = REST
         self._rest -= 1
         return await self._database.command("hello")
 
     async def close(self) -> None:
         self._pulse.close()
-        await asyncio.sleep(0)  # the event loop closes a connection in its next round
+        await asyncio.sleep(0)  # the event loop closes the connection in its next iteration

@@ -1,4 +1,4 @@
-"""Ids: never used twice, handed out in blocks so that a creation needs no round trip of its own."""
+"""Record ids: never reused, and reserved in blocks, so that most creations need no extra round trip."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from schemas import KINDS
 from service.store.client import Database
 
 SMALLEST, LARGEST = 16, 1024
-"""Ids in a block. What a process has left when it ends is never given, so the first are small; each next one
-is twice as large, since all who create something wait for it."""
+"""Block sizes. Ids left over when a process ends are lost, so the first block is small; each next one is
+twice as large, since creations wait while a block is reserved."""
 
 
 class Ids:
-    """The id spaces: posts, terms, and the words of the vocabulary."""
+    """Assigns ids, separately for posts, terms, tokens and the words of the search vocabulary."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -37,7 +37,7 @@ class Ids:
             return [free.popleft() for _ in range(number)]
 
     async def single(self, space: str) -> int:
-        """An id without a block, for what a process makes only once: nothing is left over."""
+        """Reserve a single id, for rare creations: none are left over."""
         return (await self._block(space, 1))[0]
 
     async def _block(self, space: str, size: int) -> range:
@@ -48,11 +48,11 @@ class Ids:
                     {"_id": space}, {"$inc": {"n": size}}, upsert=True, return_document=ReturnDocument.AFTER
                 )
                 return range(found["n"] - size + 1, found["n"] + 1)
-            except DuplicateKeyError:  # two processes made the counter at once; one of them did
+            except DuplicateKeyError:  # another process created the counter first
                 continue
 
     async def catch_up(self) -> None:
-        """After a restore the counters may be behind the records: no id is ever given again."""
+        """Raise the counters to the highest ids in use: after a restore they may be behind."""
         for space in {kind.ids for kind in KINDS}:
             collections = [self._database[kind.plural] for kind in KINDS if kind.ids == space]
             newest = [await one.find_one({}, {"_id": 1}, sort=[("_id", -1)]) for one in collections]

@@ -1,4 +1,4 @@
-"""Indexes, by name: each list filter has one that answers it."""
+"""Index definitions: each list filter is supported by one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from service.store.client import Database
 
 ORDER = ("start_utc", "_id", "end_utc")
 PATIENCE = 6 * 3600
-"""Seconds that building an index may take: over a million events it does."""
+"""Timeout for index builds, in seconds: with a million events they are slow."""
 
 
 def index(name: str, *keys: str, **options: Any) -> IndexModel:
-    """An index on the keys in ascending order; `-key` descends and `key:type` names another type."""
+    """An index on the keys in ascending order; `-key` is descending, `key:type` sets another index type."""
     parsed: list[tuple[str, Any]] = []
     for key in keys:
         field, _, special = key.removeprefix("-").partition(":")
@@ -28,7 +28,7 @@ def index(name: str, *keys: str, **options: Any) -> IndexModel:
 
 
 def indexes_of(kind: Kind) -> list[IndexModel]:
-    """Every record is found by slug, word and name; the rest depends on what its list is asked for."""
+    """Every kind is queried by slug, word and title; the other indexes depend on the filters of its list."""
     shared = [index("slug", "slug", unique=True), index("words", "tok"), index("by_title", "sort", "_id")]
     if kind is EVENT:
         return shared + POSTS + EVENTS
@@ -68,7 +68,7 @@ EVENTS = [
     index("protected", "locked", partialFilterExpression={"locked": True}),
     index("located", "venue.geo_lat", "status", *ORDER),
     index("place", "venue.point:2dsphere", "status", "start_utc"),
-    # With all that every list asks for, so that a category of many events is counted without reading them.
+    # With all fields that every list filters by, so that a large category is counted from the index alone.
     *(
         index(f"in_{field}", f"{field}._id", "status", *ORDER, "hide_from_listings", "locked")
         for field in LINKED
@@ -86,6 +86,6 @@ INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind i
 
 
 async def create_indexes(database: Database) -> None:
-    """Creates what is missing; running it again, or in several processes at once, changes nothing."""
+    """Create missing indexes; idempotent, and safe in several processes at once."""
     with pymongo.timeout(PATIENCE):
         await asyncio.gather(*(database[name].create_indexes(models) for name, models in INDEXES.items()))

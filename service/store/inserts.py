@@ -1,4 +1,4 @@
-"""New records that are stored at the same time go to the database together."""
+"""Batches concurrent inserts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from service.store.client import DUPLICATE, Collection, Database, collections
 
 @dataclass(frozen=True, eq=False)
 class Insertion:
-    """One record to be stored."""
+    """One record to insert."""
 
     plural: str
     record: dict[str, Any]
 
 
 class Inserts:
-    """Each record is stored or refused by itself, whatever becomes of those beside it."""
+    """Inserts records in batches; each succeeds or fails independently of the others."""
 
     def __init__(self, database: Database) -> None:
         self._collection = collections(database)
         self._batch = Batch[Insertion, Exception](self._store)
 
     async def one(self, plural: str, record: dict[str, Any]) -> None:
-        """Stores a record; DuplicateKeyError if its id, slug or claim is taken."""
+        """Insert a record; raises DuplicateKeyError if its id, slug or claim is taken."""
         if refused := await self._batch.ask(Insertion(plural, record)):
             raise refused
 
@@ -41,7 +41,7 @@ class Inserts:
         return {one: error for one in asked if (error := refused[one.plural].get(one.record["_id"]))}
 
     async def many(self, plural: str, records: Sequence[dict[str, Any]]) -> dict[int, Exception]:
-        """Stores records; answers why, by id, those that are refused."""
+        """Insert records; return errors by record id."""
         if not records:
             return {}
         try:
@@ -54,7 +54,7 @@ class Inserts:
 
 
 async def insert_missing(collection: Collection, rows: Sequence[dict[str, Any]]) -> list[Any]:
-    """Stores what is not there yet. The ids of what is."""
+    """Insert the rows that do not exist yet; return the ids of those that do."""
     try:
         await collection.insert_many(rows, ordered=False)
     except BulkWriteError as error:
@@ -66,6 +66,6 @@ async def insert_missing(collection: Collection, rows: Sequence[dict[str, Any]])
 
 
 def refusal(said: dict[str, Any]) -> Exception:
-    """What a single insert would have raised."""
+    """The exception that a single insert would have raised."""
     kind = DuplicateKeyError if said["code"] == DUPLICATE else WriteError
     return kind(said["errmsg"], said["code"], said)

@@ -1,4 +1,4 @@
-"""Work that several want is done once."""
+"""Single flight: concurrent callers share one execution of the same work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class Joint(Generic[Result]):
-    """Whoever wants what is already under way waits for it. It goes on when all of them have given up."""
+    """Callers with the same key await the same task; it continues even if all of them are cancelled."""
 
     def __init__(self) -> None:
         self._under_way: dict[bytes, asyncio.Task[Result]] = {}
@@ -25,4 +25,4 @@ class Joint(Generic[Result]):
     def _end(self, key: bytes, task: asyncio.Task[Result]) -> None:
         del self._under_way[key]
         if not task.cancelled():
-            task.exception()  # whoever still waits is told it; if nobody does, it need not be told
+            task.exception()  # mark it as retrieved: asyncio need not report it if no caller is left

@@ -1,4 +1,4 @@
-"""Links of new events: what was found before is not looked for again until something has changed."""
+"""Resolves links of new events from a cache that is valid until any linked record changes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from service.store.links import Links, Maker, Wishes
 from service.store.wishes import Found, Wish, id_in
 
 MOST = 2_000
-"""Links to remember."""
+"""Maximum number of cached links."""
 LONGEST = 10_000
-"""Characters of a description; records with more are looked for each time."""
+"""Records with a description of more characters than this are not cached."""
 
 
 class KnownLinks(Links):
-    """Links that remember. What they remember is right if its epoch still is when the event is stored."""
+    """Links with a cache, which is valid if the version stamp is still the same when the event is stored."""
 
     def __init__(self, database: Database, site: Site, make: Maker, epoch: Epoch) -> None:
         super().__init__(database, site, make)
@@ -32,7 +32,7 @@ class KnownLinks(Links):
         self._known, self._sure = Found(epoch), set[tuple[str, Wish]]()
 
     def forget(self, epoch: ObjectId | None) -> None:
-        """What is remembered of an epoch that has ended."""
+        """Clear the cache if it has this version stamp, which is outdated."""
         if epoch == self._known.epoch:
             self._begin(None)
 
@@ -46,7 +46,7 @@ class KnownLinks(Links):
 
     async def _look(self, asked: Sequence[Wishes]) -> dict[Wishes, Found]:
         named = [wishes for wishes in asked if not any(isinstance(wish, dict) for _, wish in wishes.of)]
-        epoch = await self._epoch.now() if named else None  # first: what is found is at least as new
+        epoch = await self._epoch.now() if named else None  # first, so that the records are as new
         looked = await super()._look(asked)
         if epoch:
             self._learn(epoch, {wishes: looked[wishes] for wishes in named})
@@ -66,8 +66,8 @@ class KnownLinks(Links):
 
 
 def is_sure(wish: Wish, record: Document) -> bool:
-    """Whether a link will mean the same record for as long as none changes, whichever are made."""
-    # A text means the record that has it as its id, then its slug, before others that have it as their name.
+    """Whether a reference keeps its meaning until a record changes, even if others are created."""
+    # A text is matched with ids first, then with slugs, then with names.
     if (id := id_in(wish)) is not None:
         return bool(id == record["_id"])
     return isinstance(wish, str) and (wish == record["slug"] or wish != slug_of(wish, ""))

@@ -1,4 +1,4 @@
-"""Links of an event: finding what is meant, and preparing what has to be created with it."""
+"""Resolves links of events: finds the records referred to, and prepares those to create with the event."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from service.store.wishes import Found, Wish, condition, name_key, wish_of
 
 New = tuple[Kind, Document]
 Sent = Mapping[str, list[tuple[Any, Wish | None]]]
-"""Field -> its links as they were sent, each with what it wishes for, if there can be such a record."""
+"""Field -> its links as sent, each with its link reference; None if no such record can exist yet."""
 FEW = 16
-"""Copies that cannot be too large together."""
+"""Up to this many copies are never too large together."""
 LARGEST = 8_000_000
-"""Bytes of copies that an event may carry; a document of MongoDB ends at 16 MiB."""
+"""Maximum size of the copies in an event, in bytes; MongoDB limits a document to 16 MiB."""
 
 
 class Maker(Protocol):
-    """Prepares a record of a kind from its input, without storing it."""
+    """Builds a record of a kind from its input, without storing it."""
 
     async def __call__(self, kind: Kind, data: Document, caller: Caller, taken: set[str]) -> Document: ...
 
 
 class Linked(NamedTuple):
-    """The copies to embed for every link field sent, the records to create with the event, and the epoch that
-    the copies are of, if they are remembered and may be outdated."""
+    """The copies to embed for every link field sent, the records to create with the event, and the version
+    stamp of the copies if they come from a cache and may be outdated."""
 
     copies: dict[str, Any]
     new: list[New]
@@ -50,13 +50,13 @@ class Linked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Wishes:
-    """All that one event links to."""
+    """The link references of one event."""
 
     of: list[tuple[Kind, Wish]]
 
 
 class Links:
-    """Turns what a client sent for a link into copies of records, found or new."""
+    """Turns the links that a client sent into embedded copies of existing or new records."""
 
     def __init__(self, database: Database, site: Site, make: Maker) -> None:
         self._collection = collections(database)
@@ -65,7 +65,7 @@ class Links:
         self._looks = Batch[Wishes, Found](self._look)
 
     async def resolve(self, data: Mapping[str, Any], caller: Caller) -> Linked:
-        """What all links mean that were sent for an event."""
+        """Resolve all links sent for an event; raises InvalidFields with all invalid ones."""
         copies: dict[str, Any] = {}
         new: list[New] = []
         wrong: dict[str, str] = {}
@@ -96,7 +96,7 @@ class Links:
         return (await self._looks.ask(wishes) if wishes.of else None) or Found()
 
     async def _look(self, asked: Sequence[Wishes]) -> dict[Wishes, Found]:
-        """All records that are meant by links of events that come together."""
+        """Find all records that the links of concurrent events refer to."""
         wanted: defaultdict[str, list[Wish]] = defaultdict(list)
         for wishes in asked:
             for kind, wish in wishes.of:
@@ -120,7 +120,7 @@ class Links:
                 )
             is_id = isinstance(link, int) or is_number(link)
             if is_id and (record is None or not caller.sees(record)):
-                # One that the caller may not see is as unknown as one that is not there.
+                # Do not reveal the existence of records that the caller may not see.
                 return [], [], not_found(kind.name, link)
             if record is None and not kind.is_post and caller.role is Role.CONTRIBUTOR:
                 return [], [], not_found(kind.name, link)
@@ -138,7 +138,7 @@ def wishes_of(sent: Sent) -> Wishes:
 
 
 async def find_term(database: Database, kind: Kind, text: str) -> Document | None:
-    """A term by id, else by slug, else by name in any case."""
+    """Find a term by id, else by slug, else by name, ignoring case."""
     found = Found()
     for row in await database[kind.plural].find(condition([text]), PRIVATE).to_list(None):
         found.add(kind, row)

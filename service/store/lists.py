@@ -1,4 +1,4 @@
-"""Lists: a page of the records that a caller may see and a query asks for."""
+"""List pages: the records that match a query and that the caller may see."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Asking = Callable[[Records, Kind, Mapping[str, Any], Caller, Problems], Awaitabl
 
 
 def asking(kind: Kind) -> Asking:
-    """What turns a query for this kind into conditions and an order."""
+    """The function that turns query parameters for this kind into a list query."""
     if kind is EVENT:
         return event_list
     return post_list if kind.is_post else term_list
@@ -30,7 +30,7 @@ def asking(kind: Kind) -> Asking:
 
 @dataclass(frozen=True)
 class Page:
-    """One page of a list, and how long the list is."""
+    """One page of a list, and the total of the list."""
 
     glances: list[Document]
     total: int
@@ -39,7 +39,7 @@ class Page:
 async def find_page(
     records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
 ) -> Page:
-    """A page of a list, unless some of its parameters are refused: then all bad ones are told."""
+    """Find a page; raises InvalidFields with all invalid parameters, including those in `problems`."""
     asked = await asking(kind)(records, kind, query, caller, Problems(problems))
     collection = records.database[kind.plural]
     total, tally = await count(records, kind, asked)
@@ -58,7 +58,7 @@ async def find_page(
 
 
 async def count(records: Records, kind: Kind, asked: Asked) -> tuple[int, Tally | None]:
-    """The length of a list; where it is carried along, with the tally that does so."""
+    """The total of a list; for lists of events with the running total that it comes from."""
     if kind is EVENT and records.generation.is_told:
         tally = await records.totals.of(asked.conditions)
         return tally.total, tally

@@ -1,4 +1,4 @@
-"""Records by id or slug; those that are looked up at the same time are found by one query."""
+"""Record loader: loads records by id or slug, with one query for concurrent look-ups."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from service.store.client import Collection, Database, collections
 Ref = int | str
 Row = dict[str, Any]
 Asked = tuple[str, Ref]
-"""The plural of a kind, and what names one record of it."""
+"""The plural of a kind, and the id or slug of a record."""
 Rows = Mapping[Asked, Row]
 PRIVATE = {"tok": 0, "text": 0, "sort": 0, "told": 0}
-"""Left out where a record is read to be shown, changed or copied."""
+"""Fields that are not loaded when a record is shown, changed or embedded."""
 
 
 class Lookup:
-    """Looks records of any kind up, with all or some of their fields."""
+    """Loads records of any kind with a given projection."""
 
     def __init__(self, database: Database, shown: Mapping[str, int]) -> None:
         self._collection = collections(database)
@@ -27,11 +27,11 @@ class Lookup:
         self._batch = Batch[tuple[Asked, ...], Rows](self._look)
 
     async def one(self, plural: str, ref: Ref) -> Row | None:
-        """A record as it is now. Others may be given the same one: it is not to be changed."""
+        """Load a record. Concurrent callers may get the same object: do not modify it."""
         return (await self.many([(plural, ref)])).get((plural, ref))
 
     async def many(self, asked: Iterable[Asked]) -> Rows:
-        """These records, as far as they are there, and perhaps others."""
+        """Load the records that exist; the result may contain others, too."""
         wanted = tuple(asked)
         return (await self._batch.ask(wanted) or {}) if wanted else {}
 
@@ -49,8 +49,8 @@ class Lookup:
 async def find_in_many(
     collection: Callable[[str], Collection], parts: Sequence[tuple[str, Row]], shown: Mapping[str, int]
 ) -> list[tuple[int, Row]]:
-    """Finds by several conditions, each in its collection, with one command, since each has its price. Every
-    row comes with the number of the condition."""
+    """Run several queries, each on its collection, as one command, to save round trips. Every row comes with
+    the number of its query."""
     if len(parts) == 1:
         plural, wanted = parts[0]
         return [(0, row) for row in await collection(plural).find(wanted, shown).to_list(None)]

@@ -1,4 +1,4 @@
-"""Marks in a long list: places in its order and how many records come before them."""
+"""Page anchors of a long list: places in its sort order, with the number of records before them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from service.store.facts import Facts, Move
 from service.store.matching import Unknown
 
 Place = tuple[Any, ...]
-"""Of a record: the values of the fields that the list is ordered by."""
+"""A record's values of the sort fields."""
 MOST = 500
-"""Marks of one order."""
+"""Maximum number of anchors for one sort order."""
 
 
 class Mark(NamedTuple):
-    """So many records of the list come before this place in its order."""
+    """A page anchor: `rank` records of the list come before this place in its sort order."""
 
     rank: int
     place: Place
@@ -30,22 +30,22 @@ START = Mark(0, ())
 
 
 class Marks:
-    """The marks of one order of a list, so that a deep page is not reached by counting from the first."""
+    """The anchors for one sort order of a list, so that a deep page is found without a large skip."""
 
     def __init__(self, sort: Sort) -> None:
         self._names = [name for name, _ in sort]
         self._past = "$gt" if sort[0][1] > 0 else "$lt"
         self._marks: list[Mark] = []
         self.turn = asyncio.Lock()
-        """Of whoever sets marks on a long way: who waits for it finds them set."""
+        """Held while anchors are set on the way to a deep page; whoever waits for it finds them set."""
 
     def before(self, rank: int) -> Mark:
-        """The last mark at or before a rank."""
+        """The last anchor at or before a rank."""
         at = bisect_right(self._marks, rank, key=lambda mark: mark.rank)
         return self._marks[at - 1] if at else START
 
     def beyond(self, mark: Mark) -> list[Condition]:
-        """What a record meets that does not come before a mark: one of these."""
+        """Alternative conditions, one of which holds for each record at or after an anchor."""
         ways: list[Condition] = []
         same: dict[str, Any] = {}
         for name, value in zip(self._names, mark.place, strict=False):
@@ -55,8 +55,8 @@ class Marks:
         return ways
 
     def learn(self, start: Mark, skipped: int, record: Facts, at: Timestamp, moves: Iterable[Move]) -> None:
-        """Sets a mark at a record that was so many records behind another mark at some moment. All moves
-        since that one had its rank are told: before that moment they moved it, after it the record."""
+        """Set an anchor at a record that was `skipped` records behind the anchor `start` at the time `at`.
+        `moves` are those since `start` had its rank: up to `at` they shift `start`, then the record."""
         place, rank = self._place(record), start.rank + skipped
         for move in moves:
             if self._is_behind(start.place if move.at <= at else place, self._place(move.facts)):
@@ -71,13 +71,13 @@ class Marks:
             self._lose_one()
 
     def _lose_one(self) -> None:
-        """Takes away the mark that is missed least: its neighbours are closer than those of any other."""
+        """Remove the least useful anchor: the one whose neighbours are closest to each other."""
         marks = self._marks
         spans = [after.rank - before.rank for before, after in zip(marks, marks[2:], strict=False)]
         del marks[1 + spans.index(min(spans))]
 
     def shift(self, move: Move) -> None:
-        """An event came or went: every mark behind it moves."""
+        """Update the ranks of all anchors behind an event that entered or left the list."""
         try:
             place = self._place(move.facts)
         except Unknown:
@@ -93,5 +93,5 @@ class Marks:
         return place
 
     def _is_behind(self, one: Place, other: Place) -> bool:
-        """Whether a place comes after another; the start of the list comes after none."""
+        """Whether a place sorts after another; the start of the list sorts before all."""
         return one != START.place and (one > other if self._past == "$gt" else one < other)

@@ -1,4 +1,4 @@
-"""Whether a record meets a list's conditions, told without asking the database."""
+"""Evaluates the conditions of a list on a record in memory, without the database."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Unknown(Exception):
-    """Only the database can tell."""
+    """Only the database can evaluate the condition."""
 
 
 def fields_of(conditions: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The fields that conditions look at."""
+    """The top-level fields that conditions refer to."""
     found: set[str] = set()
     for condition in conditions:
         for name, wanted in condition.items():
@@ -29,7 +29,7 @@ def fields_of(conditions: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def matches(conditions: Iterable[Mapping[str, Any]], facts: Facts) -> bool:
-    """Whether all hold. One that does not decides, whatever is unknown of the others."""
+    """Whether all conditions hold. A false one decides, even if others cannot be evaluated."""
     unknown = False
     for condition in conditions:
         for name, wanted in condition.items():
@@ -57,7 +57,7 @@ def _holds(name: str, wanted: Any, facts: Facts) -> bool:
 
 
 def _values(name: str, facts: Facts) -> list[Any]:
-    """The value of a field; all values of a field inside an array, or of an array itself."""
+    """The values of a field: a single one, all elements of an array, or a subfield of each element."""
     top, _, inner = name.partition(".")
     if top not in facts:
         raise Unknown

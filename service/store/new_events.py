@@ -1,4 +1,4 @@
-"""New events that are stored at the same time: noted together, stored together, looked after together."""
+"""Stores concurrent new events in batches, with their outbox entries and the check of embedded copies."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from service.store.usage import changed_uses
 
 log = logging.getLogger("kalends.store")
 Epochs = Mapping[int, ObjectId]
-"""Id of an event -> the epoch in which its copies of other records are right."""
+"""Id of an event -> the version stamp at which its embedded copies are current."""
 NONE: Epochs = {}
 AT_ONCE = 2
-"""Batches on the way: the next is being sent while the last is being stored."""
+"""Batches in flight: the next is sent while the last is being stored."""
 MOST = 24
-"""Events in a batch: one of all that wait would leave this process idle first, and MongoDB after it."""
+"""Maximum events per batch: one batch of all waiting events would leave this process idle, then MongoDB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Newcomer:
-    """An event to be stored, and the epoch that its links are of if they may be outdated."""
+    """An event to store, and the version stamp of its links if they come from a cache."""
 
     event: Document
     epoch: ObjectId | None
@@ -40,22 +40,22 @@ class Newcomer:
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of it: why it was refused, or whether what it links to has changed meanwhile."""
+    """The result: why the event was refused, or whether linked records have changed meanwhile."""
 
     refused: Exception | None
     is_stale: bool
 
 
 class NewEvents:
-    """Each event is stored or refused by itself, whatever becomes of those beside it."""
+    """Stores events in batches; each succeeds or fails independently of the others."""
 
     def __init__(self, inserts: Inserts, copies: Copies, counts: Counts) -> None:
         self._inserts, self._copies, self._counts = inserts, copies, counts
         self._batch = Batch[Newcomer, Fate](self._store, AT_ONCE, MOST)
 
     async def one(self, event: Document, epoch: ObjectId | None) -> bool:
-        """Stores an event; DuplicateKeyError if its slug is taken, Outdated if the epoch has ended. True if
-        what it links to has changed while it was stored."""
+        """Store an event; raises DuplicateKeyError if its slug is taken, Outdated if the version stamp has
+        changed. Return whether linked records have changed while it was stored."""
         fate = await self._batch.ask(Newcomer(event, epoch))
         if fate and fate.refused:
             raise fate.refused
@@ -70,7 +70,7 @@ class NewEvents:
     async def many(
         self, events: Sequence[Document], epochs: Epochs = NONE
     ) -> tuple[dict[int, Exception], set[int]]:
-        """Stores events. Answers, by their ids, why some are refused, and which show what has changed."""
+        """Store events; return errors by event id, and the ids of events whose linked records changed."""
         owed = [owing(event) for event in events]
         outdated, _ = await asyncio.gather(self._outdated(epochs), self._counts.debts.note(owed))
         current = [event for event in events if event["_id"] not in outdated]
@@ -82,25 +82,25 @@ class NewEvents:
     async def follow(
         self, events: Sequence[Document], void: Sequence[ObjectId] = (), epochs: Epochs = NONE
     ) -> set[int]:
-        """What is to be done when events are written, and some debts turned out to be void. What fails is
-        left to whoever counts what was noted. The ids of events whose links have changed meanwhile."""
+        """After events are written: delete void outbox entries and update outdated copies. If this fails, it
+        is left to background maintenance. Return the ids of events whose linked records have changed."""
         self._counts.keep_up()
         try:
             await self._counts.debts.take([], void)
             unsure = await self._outdated(epochs) | {event["_id"] for event in events} - epochs.keys()
             return await self._copies.refresh(event for event in events if event["_id"] in unsure)
         except PyMongoError as error:
-            log.warning("left for the next sweep: %s", error)
+            log.warning("follow-up of new events failed; left to the next maintenance run: %s", error)
             return set()
 
     async def _outdated(self, epochs: Epochs) -> set[int]:
-        """The events whose links are of an epoch that has ended."""
+        """The ids of the events whose version stamp is outdated."""
         now = await self._copies.epoch.now() if epochs else None
         return {id for id, epoch in epochs.items() if epoch != now}
 
 
 def owing(event: Document) -> Debt:
-    """What a new event changes in the counters of what it links to; it bears the mark of it."""
+    """Create the outbox entry of a new event, and set its mark in the event."""
     debt = Debt(event["_id"], 1, changed_uses(None, event))
     event["debt"] = debt.mark
     return debt

@@ -1,4 +1,4 @@
-"""What has been written to the events since, by any process: MongoDB's change stream, read when asked."""
+"""Change feed: all writes to events by any process, from MongoDB's change stream, read on demand."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from service.store.client import Database
 from service.store.facts import PIPELINE, Change, understood
 
 REMEMBERED = 4096
+"""Number of changes kept in memory."""
 
 
 class News:
-    """The latest changes, numbered in their order."""
+    """The latest changes, numbered in order."""
 
     def __init__(self, database: Database) -> None:
         self._events = database[EVENT.plural]
@@ -28,7 +29,7 @@ class News:
         self._batch = Batch[None, None](self._listen)
         self._heard: deque[Change] = deque(maxlen=REMEMBERED)
         self.number = 0
-        """Of the next change."""
+        """The number of the next change."""
 
     @property
     def oldest(self) -> int:
@@ -38,11 +39,11 @@ class News:
         return list(islice(self._heard, number - self.oldest, None))
 
     async def catch_up(self) -> None:
-        """Returns when everything that was acknowledged before the call has been heard."""
+        """Return when every write acknowledged before the call has been read."""
         await self._batch.ask(None)
 
     async def keep_up(self) -> None:
-        """Hears what there is, if anybody listens: a stream that nobody reads falls behind."""
+        """Read new changes if the stream is open: a stream that is not read falls behind the oplog."""
         if self._stream is not None:
             await self.catch_up()
 
@@ -56,7 +57,7 @@ class News:
         return {}
 
     def _read(self) -> list[dict[str, Any]]:
-        """Everything up to now, in one go: thousands of changes cost one change of thread."""
+        """Read everything up to now in one go: thousands of changes cost a single thread switch."""
         if self._stream is None:
             self._stream = self._events.delegate.watch(PIPELINE, batch_size=1000, max_await_time_ms=1)
         found = []
@@ -71,7 +72,7 @@ class News:
             self.number += 1
 
     async def close(self) -> None:
-        """Forgets all: what is asked for next begins anew."""
+        """Close the stream and drop all changes; the next read opens a new stream."""
         stream, self._stream = self._stream, None
         self._heard.clear()
         self.number += 1

@@ -1,4 +1,4 @@
-"""Event passwords: kept as slow hashes, computed off the event loop."""
+"""Event passwords: stored as Argon2 hashes, which are computed off the event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.errors import PasswordNeeded
 
 
 class Passwords:
-    """Hashes and checks; at most two at a time, since each takes memory."""
+    """Hashes and verifies passwords, at most two at a time, since each takes 19 MiB of memory."""
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
@@ -28,14 +28,14 @@ class Passwords:
         return await loop.run_in_executor(self._threads, self._hasher.hash, password)
 
     async def check(self, record: Mapping[str, Any], caller: Caller, password: str | None) -> None:
-        """Refuses, unless the event is open, the caller may open it, or the password is right."""
+        """Raise PasswordNeeded unless the event has no password, the caller needs none, or it is right."""
         if not (hashed := record.get("password")) or caller.unlocks:
             return
         if not password:
             raise PasswordNeeded
         try:
             loop = asyncio.get_running_loop()
-            # A header may hold bytes that are no text.
+            # A header may contain bytes that are not valid UTF-8.
             sent = password.encode("utf-8", "surrogatepass")
             await loop.run_in_executor(self._threads, self._hasher.verify, hashed, sent)
         except VerifyMismatchError:

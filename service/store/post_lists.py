@@ -1,4 +1,4 @@
-"""The filters of the venue and organizer lists, and of any other posts, as conditions on stored fields."""
+"""Translates the filters of the lists of venues, organizers and other posts into MongoDB conditions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ async def post_list(
     orders = {"date": "date_utc", "modified": "modified_utc", "title": "sort", "id": "_id"}
     field = orders[query.get("orderby") or "date"]
     direction = query.get("order") or ("asc" if field in ("_id", "sort") else "desc")
-    # Public records and own ones together: in order of date, all but a few of them are wanted.
+    # Public and own records together are nearly all records: scan them in order of date.
     hint = "any_by_date" if caller.own is not None and field == "date_utc" and len(conditions) == 1 else None
     return Asked(conditions, ordered(field, direction), hint)
 
 
 async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller: Caller) -> list[int]:
-    """What an event that the caller sees links to, as far as the caller sees that too."""
+    """Ids that an event links to, none if it is protected; InvalidFields if the caller may not see it."""
     found = await records.database["events"].find_one(
         {"$and": [{"_id": event}, visible(caller)]}, {FIELD[kind.name]: 1, "password": 1}
     )
@@ -52,7 +52,7 @@ async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller
 
 
 async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: str) -> dict[str, Any]:
-    """Linked from an event that the caller sees and whose count or end is within the bound."""
+    """Condition on the count (or with `end` the latest end) of linked events that the caller may see."""
     if caller.sees_all:
         used = {f"events.live{end}": bound}
         if not caller.unlocks and (secret := await _secret(records, kind, {"end_utc": bound} if end else {})):
@@ -68,7 +68,7 @@ async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: s
 
 
 async def _secret(records: Records, kind: Kind, when: dict[str, Any]) -> list[int]:
-    """Records that only protected events link to: the counters include them, but their links are secret."""
+    """Ids of records that only protected events link to: counters include them, but the links are secret."""
     field = f"{FIELD[kind.name]}._id"
     live = {"status": {"$ne": "trash"}} | when
     ids = await records.database["events"].distinct(field, {"locked": True} | live)

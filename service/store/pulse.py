@@ -1,8 +1,8 @@
-"""The pulse of the primary: `hello`, asked thousands of times a second over a connection of its own.
+"""Sends `hello` to the primary thousands of times a second, over a connection of its own.
 
-Every answer depends on this question, and a driver's command costs more than all the rest of an answer: a
-change of threads, a session, a retry. MongoDB answers it to anybody, without a login. Where the connection
-cannot be had (TLS alone, a change of primary, a server that hangs) the driver asks instead.
+Every response depends on this command, and through the driver it would cost more than the rest of a
+response: a thread switch, a session, a retry. MongoDB answers it without authentication. If the connection
+cannot be used (a server that requires TLS, a failover, a server that hangs), the driver sends the command.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from service.store.client import Client
 
 Address = tuple[str, int | None]
 PREFIX = struct.Struct("<iiiiiB")
-"""Length, number, number answered, operation, flags, kind of section: a message of the wire protocol."""
+"""Header of an OP_MSG of the wire protocol: length, request id, response to, opcode, flags, section kind."""
 MESSAGE = 2013
 QUESTION = bson.encode({"hello": 1, "$db": "admin"})
 HELLO = PREFIX.pack(PREFIX.size + len(QUESTION), 1, 0, MESSAGE, 0, 0) + QUESTION
 LONGEST = 1.0
-"""Seconds that an answer may take."""
+"""Timeout for connecting and for a response, in seconds."""
 
 
 class Line(asyncio.Protocol):
-    """A connection on which one question at a time is asked."""
+    """A connection for one request at a time."""
 
     def __init__(self) -> None:
         self._received = b""
@@ -62,7 +62,7 @@ class Line(asyncio.Protocol):
 
 
 class Pulse:
-    """Asks the primary, and finds it again after it has changed."""
+    """Sends `hello` to the primary, and reconnects after a failover."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -70,7 +70,7 @@ class Pulse:
         self._address: Address | None = None
 
     async def feel(self) -> dict[str, Any]:
-        """What the primary says of itself; OSError or TimeoutError where it cannot be asked this way."""
+        """The primary's response to `hello`; raises OSError if the connection fails or times out."""
         if (address := self._primary()) is None:
             raise ConnectionError
         try:
@@ -86,7 +86,7 @@ class Pulse:
         return said
 
     def _primary(self) -> Address | None:
-        """The address of the primary, or of the only server that the client was told of."""
+        """The address of the primary, or of the only known server."""
         nodes = self._client.delegate.nodes
         return self._client.delegate.primary or (next(iter(nodes)) if len(nodes) == 1 else None)
 

@@ -1,9 +1,8 @@
-"""Receipts: which lines were imported, and as which records.
+"""Import ledger: which lines were imported, and as which records.
 
-A line has its receipt before its record is stored, and a batch is noted for as long as receipts may be
-without their records. So whenever an import dies, the next one knows what is left to store, and stores it
-under the ids that were meant for it: no line is lost, and none is stored twice, even if the first comes
-after all.
+A line gets its entry before its record is stored, and an open batch is kept on record for as long as entries
+may lack their records. So if an import dies, the next one knows which records are missing, and stores them
+under the ids reserved for them: no line is lost or stored twice, even if the first write succeeds after all.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from service.store.inserts import insert_missing
 
 
 class Receipts:
-    """The receipts for lines of one kind."""
+    """The import ledger for records of one kind."""
 
     def __init__(self, database: Database, kind: Kind) -> None:
         self._receipts = database["imports"]
@@ -28,10 +27,10 @@ class Receipts:
         self._records = database[kind.plural]
         self._kind = kind
         self._open: set[bytes] = set()
-        """Marks of lines whose records are still to be stored."""
+        """Digests of lines whose records are still to be stored."""
 
     async def known(self, marks: Iterable[bytes]) -> set[bytes]:
-        """The marks of lines that were imported before."""
+        """The digests of lines that were imported before."""
         return set(await self._given(marks)) - self._open
 
     async def _given(self, marks: Iterable[bytes]) -> dict[bytes, int]:
@@ -40,7 +39,7 @@ class Receipts:
 
     @asynccontextmanager
     async def batch(self, marks: Sequence[bytes]) -> AsyncIterator[None]:
-        """Around the storing of lines."""
+        """Record an open batch while its lines are stored."""
         note = {"_id": ObjectId(), "kind": self._kind.plural, "marks": [Binary(mark) for mark in marks]}
         await self._batches.insert_one(note)
         yield
@@ -48,7 +47,7 @@ class Receipts:
         self._open.difference_update(marks)
 
     async def give(self, wished: Mapping[bytes, int]) -> dict[bytes, int]:
-        """The id under which each line is to be stored; none for one that another import has taken."""
+        """Claim lines; return the id to store each under, without lines that another import has claimed."""
         rows = [{"_id": Binary(mark), "record": id} for mark, id in wished.items()]
         given = dict(wished)
         if rows and (there := await insert_missing(self._receipts, rows)):
@@ -60,12 +59,12 @@ class Receipts:
         return given
 
     async def take_back(self, marks: Iterable[bytes]) -> None:
-        """Of lines that cannot be stored."""
+        """Release the claims on lines that cannot be stored."""
         if own := [Binary(mark) for mark in marks if mark in self._open]:
             await self._receipts.delete_many({"_id": {"$in": own}})
 
     async def left_open(self) -> dict[Any, set[bytes]]:
-        """Batches that are noted, of dead imports or of living ones -> the marks of what is not stored."""
+        """Open batches, of crashed and of running imports -> the digests of lines without a record."""
         left: dict[Any, set[bytes]] = {}
         async for note in self._batches.find({"kind": self._kind.plural}):
             given = await self._given(note["marks"])
@@ -76,7 +75,7 @@ class Receipts:
 
     @asynccontextmanager
     async def taken_over(self) -> AsyncIterator[None]:
-        """Around an import: what others have left is stored by it, if it has the same lines."""
+        """Around an import: it takes over the lines that other imports have left, if it has the same ones."""
         before = await self.left_open()
         self._open |= set().union(*before.values())
         yield

@@ -1,4 +1,4 @@
-"""Records: reading, creating, changing and deleting one, the same way for every kind."""
+"""Reading and creating one record, the same way for every kind."""
 
 from __future__ import annotations
 
@@ -51,12 +51,14 @@ from service.store.words import Words
 
 log = logging.getLogger("kalends.store")
 TRIES = 100
+"""Maximum number of attempts at a write that conflicts with other writers."""
 NO_PROBLEMS = Problems()
 GLANCE = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
+"""Projection of a record's head: its version and who may see it, without its content."""
 
 
 class Records:
-    """The one path that every kind of record takes."""
+    """Reads and creates records of every kind."""
 
     def __init__(self, client: Client, database: Database, site: Site) -> None:
         self.client = client
@@ -81,7 +83,7 @@ class Records:
         self._known_links = KnownLinks(database, site, self._prepare_linked, self.copies.epoch)
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
-        """Writers of one record wait for each other, and not in vain tries."""
+        """Locks by record: writers of the same one queue instead of retrying after version conflicts."""
 
     def _collection(self, kind: Kind) -> Collection:
         return self._collections(kind.plural)
@@ -94,11 +96,11 @@ class Records:
         return record
 
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
-        """Records by id, as they are now."""
+        """Load records by id."""
         return await self._collection(kind).find({"_id": {"$in": list(ids)}}, PRIVATE).to_list(None)
 
     async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
-        """What a record is, for a caller who may read it; not what it says."""
+        """Load a record's head, without its content, if the caller may read the record."""
         await self._count(kind)
         return await self._readable(kind, await self._glances.one(kind.plural, ref), caller, password)
 
@@ -107,7 +109,7 @@ class Records:
         return await self._readable(kind, await self._wholes.one(kind.plural, ref), caller, password)
 
     async def _count(self, kind: Kind) -> None:
-        """Terms show how many events they have."""
+        """Bring the counters of terms up to date: terms show how many events they have."""
         if not kind.is_post:
             await self.counts.catch_up()
 
@@ -126,7 +128,7 @@ class Records:
     async def create(
         self, kind: Kind, data: Document, caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> Document:
-        """Creates a record, unless some of its values were refused already: then all bad ones are told."""
+        """Create a record; raises InvalidFields with all invalid values, including those in `problems`."""
         try:
             problems.refuse()
             return await self._create(kind, data, caller)
@@ -142,7 +144,7 @@ class Records:
             for _ in range(TRIES):
                 number = await naming.next(number)
                 record = await self._prepare(kind, data, caller, numbered(wished, number))
-                # Another process may take the slug, or make the term: the next try sees theirs.
+                # Another process may take the slug, or create the term, first: the next attempt finds it.
                 with suppress(DuplicateKeyError, Outdated, *([TermExists] if kind is EVENT else [])):
                     return await self._insert(kind, record, data, caller)
         raise Unavailable
@@ -150,19 +152,19 @@ class Records:
     async def _prepare_linked(
         self, kind: Kind, data: Document, caller: Caller, taken: AbstractSet[str]
     ) -> Document:
-        """A new record to link to, with a slug beside those of others that are not stored yet."""
+        """Build a new linked record, with a slug that differs from those in `taken`, too."""
         slug = await self.slugs.free(kind.plural, wished_slug(kind, data), taken=taken)
         return await self._prepare(kind, data, caller, slug)
 
     async def _prepare(self, kind: Kind, data: Document, caller: Caller, slug: str) -> Document:
-        """The document of a new record: settled, named, numbered; not stored yet."""
+        """Build the document of a new record, with slug, search fields and id, without storing it."""
         record = await self._settle_new(kind, data, caller)
         record["slug"] = slug
         record |= await self.words.searchable(kind, record)
         return {"_id": await self.ids.next(kind.ids), **record}
 
     async def _settle_new(self, kind: Kind, data: Document, caller: Caller) -> Document:
-        """What a new record says by itself, before it is told apart from others."""
+        """Build a new record from its data, before it gets a slug and an id."""
         record = kind.settle(self._allowed(kind, data, caller, None), None, self.site)
         if kind.is_post:
             record.setdefault("author", caller.id)
@@ -192,7 +194,7 @@ class Records:
         return await self._now(record) if is_stale else record
 
     async def _store_event(self, event: Document, new: Sequence[New], epoch: ObjectId | None) -> bool:
-        """Whether what it links to has changed while it was stored."""
+        """Store an event; return whether linked records have changed while it was stored."""
         if not new:
             return await self._new_events.one(event, epoch)
         if epoch and epoch != await self.copies.epoch.now():
@@ -202,7 +204,7 @@ class Records:
         return bool(await self._new_events.follow([event]))
 
     async def _store_together(self, new: Sequence[New]) -> None:
-        """All or nothing."""
+        """Insert all records in one transaction."""
 
         async def insert(session: Any) -> None:
             for kind, record in new:
@@ -212,19 +214,19 @@ class Records:
             await session.with_transaction(insert)
 
     async def _after_event(self, event: Document) -> Document:
-        """The event after its links were written."""
+        """Check an event's copies after its links were written; return the current event."""
         return await self._now(event) if await self._new_events.follow([event]) else event
 
     async def _now(self, event: Document) -> Document:
-        """An event that was written as it is now, or else as it was."""
+        """Reload an event that was written; if that fails, return it as written."""
         try:
             return await self.find(EVENT, event["_id"])
         except PyMongoError as error:
-            log.warning("answered as written: %s", error)
+            log.warning("cannot reload an event; returning it as written: %s", error)
             return event
 
     def _allowed(self, kind: Kind, data: Document, caller: Caller, stored: Document | None) -> Document:
-        """The data as the caller's role lets it count."""
+        """The data, limited to what the caller's role permits."""
         allowed = dict(data)
         if not kind.is_post:
             return allowed
@@ -241,7 +243,7 @@ class Records:
     async def _problems(
         self, kind: Kind, data: Document, caller: Caller, stored: Document | None = None
     ) -> Problems:
-        """Every value that a write is refused for, looked for when one of them was found."""
+        """Collect all invalid values of a write, after one of them was found."""
         found = Problems()
         with found.gather():
             kind.settle(data, stored, self.site)
@@ -258,7 +260,7 @@ class Records:
     async def _check_parent(
         self, record: Mapping[str, Any], caller: Caller, stored: Mapping[str, Any] | None = None
     ) -> None:
-        """An event that the caller may not see is as unknown as one that is not there."""
+        """Refuse a parent event that does not exist or that the caller may not see."""
         parent = record.get("post_parent")
         if not parent or (stored and parent == stored["post_parent"]):
             return
@@ -268,5 +270,5 @@ class Records:
 
 
 def wished_slug(kind: Kind, data: Mapping[str, Any]) -> str:
-    """The slug that a new record asks for, or the one that its name makes."""
+    """The slug sent for a new record, or one made from its name."""
     return slug_of(data.get("slug") or "", "") or slug_of(data[kind.title], kind.name)

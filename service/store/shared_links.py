@@ -1,4 +1,4 @@
-"""Links of many events at once: each is looked up once, and what one event makes the next one finds."""
+"""Resolves links of many events: each is looked up once, and records created for one event serve the next."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from service.store.links import Links, Maker, New, Wishes, wishes_of
 from service.store.wishes import Found, Wish
 
 MOST = 20_000
-"""Records to remember; more are looked up again."""
+"""Maximum number of cached records; beyond that the cache is cleared."""
 
 
 class SharedLinks(Links):
-    """Links that remember. Whoever stores their copies must see to it that they are still right."""
+    """Links with a cache. Whoever stores the copies must check that they are still current."""
 
     def __init__(self, database: Database, site: Site, make: Maker) -> None:
         super().__init__(database, site, self._make_apart)
@@ -27,7 +27,7 @@ class SharedLinks(Links):
         self.forget()
 
     async def begin(self, bodies: Sequence[Mapping[str, Any]]) -> None:
-        """Another batch: all that its events link to is looked up."""
+        """Start a batch: look up everything that its events link to."""
         self.new: list[New] = []
         self._slugs: defaultdict[str, set[str]] = defaultdict(set)
         if max(len(self._known), len(self._looked)) > MOST:
@@ -38,16 +38,16 @@ class SharedLinks(Links):
         self._looked.update((kind.name, repr(wish)) for kind, wish in unknown.of)
 
     def _is_known(self, kind: Kind, wish: Wish) -> bool:
-        # A record that was found by another link may not be the one that fits best.
+        # A record that was found for another link may not be the best match.
         record = self._known.meant(kind, wish) if (kind.name, repr(wish)) in self._looked else None
         return record is not None and (isinstance(wish, dict) or is_sure(wish, record))
 
     def forget(self) -> None:
-        """Somebody has changed a record: all are looked up again."""
+        """Clear the cache, after a linked record has changed."""
         self._known, self._looked = Found(), set[tuple[str, str]]()
 
     def keep(self, new: Iterable[New]) -> None:
-        """What an event of this batch is stored with, and others may link to."""
+        """Add the new records of an event of this batch, so that others can link to them."""
         for kind, record in new:
             self.new.append((kind, record))
             self._slugs[kind.name].add(record["slug"])
@@ -57,5 +57,5 @@ class SharedLinks(Links):
         return self._known
 
     async def _make_apart(self, kind: Kind, data: Document, caller: Caller, taken: set[str]) -> Document:
-        """A new record whose slug differs from those of the whole batch."""
+        """Build a new record with a slug that is unique in the batch."""
         return await self._prepare(kind, data, caller, taken | self._slugs[kind.name])

@@ -1,4 +1,4 @@
-"""Slugs: unique in their kind; a taken one gets -2, -3 and so on."""
+"""Slugs, unique within a kind: a taken one gets the suffix -2, -3 and so on."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from service.store.client import Database, collections
 from service.store.naming import Naming
 
 REMEMBERED = 10_000
+"""Maximum number of slugs whose last number is cached."""
 Forms = tuple[str, frozenset[str]]
-"""The plural of a kind, and slugs that somebody may have."""
+"""The plural of a kind, and slugs that may be taken."""
 
 
 class Slugs:
-    """Finds free slugs. Another process may still take one first: the unique index says so, and the writer
-    asks again."""
+    """Finds free slugs. Another process may still take one first: then the unique index refuses the write,
+    and the writer retries."""
 
     def __init__(self, database: Database) -> None:
         self._collection = collections(database)
@@ -29,7 +30,7 @@ class Slugs:
         self._namings: WeakValueDictionary[tuple[str, str], Naming] = WeakValueDictionary()
 
     def naming(self, plural: str, wished: str) -> Naming:
-        """What all have in common who want a slug at this time."""
+        """The number generator shared by all concurrent writers that want the same slug."""
         key = (plural, wished)
         if not (naming := self._namings.get(key)):
             look = partial(self.free_number, plural, wished)
@@ -39,7 +40,7 @@ class Slugs:
     async def free(
         self, plural: str, wished: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
     ) -> str:
-        """The wished slug, or its first free numbered form."""
+        """The requested slug, or its first free numbered form."""
         return numbered(wished, await self.free_number(plural, wished, own, taken))
 
     async def free_number(
@@ -56,8 +57,8 @@ class Slugs:
             return 1
         low, high = (last, last + 1) if is_last_taken else (1, 2)
         if is_next_taken or not is_last_taken:
-            # Doubling, then halving: the thousandth of a title costs few look-ups even in a process that has
-            # not seen the others.
+            # Exponential, then binary search: the thousandth record of a title takes few look-ups, even in a
+            # process that has not seen the others.
             while (await are_taken(high))[0]:
                 low, high = high, high + 2 * (high - low)
             while high - low > 1:
@@ -69,7 +70,7 @@ class Slugs:
         return high
 
     async def free_for_all(self, plural: str, wished: Sequence[str], last: dict[str, int]) -> list[str]:
-        """A free slug for each wish, all of them different. `last` remembers the numbers that are gone."""
+        """A different free slug for each request. `last` caches the last number used for each slug."""
         missing, taken = Counter(wished), set[str]()
         forms: dict[str, deque[str]] = {wish: deque() for wish in missing}
         while +missing:
@@ -80,7 +81,7 @@ class Slugs:
                 forms[wish].extend(free)
                 taken.update(free)
                 missing[wish] -= len(free)
-                if not free:  # there are many: find the end of them
+                if not free:  # many are taken: search for the end
                     last[wish] = await self.free_number(plural, wish, taken=taken) - 1
         return [forms[wish].popleft() for wish in wished]
 
@@ -89,7 +90,7 @@ class Slugs:
         return {slug for slug, id in found.items() if id != own}
 
     async def _look(self, asked: Sequence[Forms]) -> dict[Forms, Mapping[str, int]]:
-        """The ids of the records that have some of these slugs, for all who look at the same time."""
+        """Find the ids of records that have these slugs, for all concurrent callers."""
         wanted: defaultdict[str, set[str]] = defaultdict(set)
         for plural, slugs in asked:
             wanted[plural] |= slugs

@@ -1,4 +1,4 @@
-"""Questions about all events at one moment."""
+"""Aggregations over events at a single point in time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from service.store.client import Database
 
 Row = dict[str, Any]
 PATIENCE = 60
-"""Seconds that it may take: the first count of a long list reads its index from disk."""
+"""Timeout in seconds: the first count of a long list reads its index from disk."""
 MOST = 10_000
-"""Rows of an answer."""
+"""Maximum number of rows in a result."""
 
 
 class TooMany(Exception):
-    """There are more rows than an answer has."""
+    """The result would have more rows than allowed."""
 
 
 async def snapshot(database: Database, *pipelines: list[Row]) -> tuple[list[Row], Timestamp]:
-    """What the pipelines find, and when that was so."""
+    """Run pipelines on one snapshot; return their rows and the time of the snapshot."""
     first, *others = pipelines
     united = [{"$unionWith": {"coll": EVENT.plural, "pipeline": other}} for other in others]
     with pymongo.timeout(PATIENCE):

@@ -1,4 +1,4 @@
-"""The length of a list, carried along with every write."""
+"""Running total of a list, kept current by the change feed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from service.store.matching import Unknown, fields_of, matches
 from service.store.news import News
 
 GONE = -1
+"""Value of `seen` for a total that must be counted again."""
 
 
 @dataclass
 class Tally:
-    """The length of one list at the time of the last change that it has heard of."""
+    """The total of one list as of the last change applied to it."""
 
     conditions: list[Condition]
     at: Timestamp
     total: int
     seen: int
-    """Number of the first change that it has not heard of."""
+    """Number of the first change that is not applied yet."""
     days: Days | None = None
     marks: dict[tuple[str, int], Marks] = field(default_factory=dict)
 
@@ -37,7 +38,7 @@ class Tally:
         return self.marks.setdefault(sort[0], Marks(sort))
 
     def hears(self, news: News) -> bool:
-        """Takes in what is new. False: it cannot be told without counting again."""
+        """Apply new changes; return False if the list must be counted again."""
         if self.seen >= news.oldest:
             changes, self.seen = news.since(self.seen), news.number
             if all(self._takes(change) for change in changes if change.at > self.at):
@@ -59,7 +60,7 @@ class Tally:
         return True
 
     def moves(self, news: News, number: int) -> list[Move]:
-        """What has come to the list and left it since a change, if that can be told."""
+        """The events that entered or left the list since a change; raises Unknown if that is not known."""
         if number < news.oldest:
             raise Unknown
         return [move for change in news.since(number) for move in self._moves(change)]
@@ -75,7 +76,7 @@ class Tally:
         ]
 
     def _orders(self) -> set[str]:
-        """Fields that decide where in the list a record is."""
+        """Fields that determine the position of a record in the list."""
         return {name for name, _ in self.marks}.union(FIELDS if self.days else ())
 
     def _followers(self) -> Iterator[Marks | Days]:
@@ -85,7 +86,7 @@ class Tally:
 
 
 def keep(tallies: OrderedDict[bytes, Tally], key: bytes, tally: Tally, most: int) -> None:
-    """Keeps so many at most; the least recently asked for go first."""
+    """Add a running total to an LRU cache of at most `most` entries."""
     tallies[key] = tally
     tallies.move_to_end(key)
     if len(tallies) > most:

@@ -1,4 +1,4 @@
-"""The filters of the category and tag lists, turned into conditions on stored fields."""
+"""Translates the filters of the category and tag lists into MongoDB conditions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def term_list(
 async def _of_event(
     records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller
 ) -> list[dict[str, Any]]:
-    """Terms of one event, or terms that are not empty: an event's own terms are not empty for its reader."""
+    """Conditions for the terms of one event, which are never empty for its reader, or for non-empty terms."""
     for name in ("event", "post"):
         if query.get(name) is not None:
             return [{"_id": {"$in": await linked_ids(records, kind, name, query[name], caller)}}]

@@ -20,33 +20,33 @@ from service.store.failures import brief
 from service.store.ids import Ids
 
 FRESH = 3.0
-"""Seconds that a process trusts what it knows of a token; a revoked or expired one ends within them."""
+"""Seconds that a token look-up is cached; a revoked or expired token works at most this much longer."""
 CACHED = 1000
 USE_RECORDED_EVERY = timedelta(minutes=10)
-"""Every write to the database makes cached answers stale, so the time of last use is written rarely."""
+"""Every write to the database invalidates cached responses, so the time of last use is written rarely."""
 
 log = logging.getLogger("kalends.tokens")
 
 
 class Issued(NamedTuple):
-    """A new token; the only time that it is known in full."""
+    """A new token; it cannot be read again later."""
 
     id: int
     token: str
 
 
 def utc_now() -> datetime:
-    """The present second, as MongoDB stores it."""
+    """The current time in whole seconds, without a time zone, as it is stored."""
     return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
 
 def digest(token: str) -> str:
-    # A token has 256 random bits: a fast hash is enough, there is nothing to guess.
+    # A token has 256 random bits and cannot be guessed: a fast hash is enough.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Tokens:
-    """Makes, lists and revokes tokens, and knows whose a sent one is."""
+    """Creates, lists, revokes and verifies access tokens."""
 
     def __init__(self, database: Database, ids: Ids) -> None:
         self._tokens = database["tokens"]
@@ -55,7 +55,7 @@ class Tokens:
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def create(self, name: str, role: Role) -> str:
-        """A token that never expires."""
+        """Create a token that never expires."""
         return (await self.issue(name, role)).token
 
     async def issue(self, name: str, role: Role, expires: datetime | None = None) -> Issued:
@@ -72,7 +72,7 @@ class Tokens:
         return bool((await self._tokens.delete_one({"_id": id})).deleted_count)
 
     async def caller(self, token: str) -> Caller | None:
-        """Whose token this is; None for an unknown, revoked or expired one."""
+        """The caller that a token belongs to; None if it is unknown, revoked or expired."""
         key = digest(token)
         until, known = self._known.get(key, (0.0, None))
         if time.monotonic() < until:
@@ -89,7 +89,7 @@ class Tokens:
         return caller
 
     def _note_use(self, found: Mapping[str, Any]) -> None:
-        """In the background: no request waits for it, or fails with it."""
+        """Record the time of last use in the background: no request waits for it or fails with it."""
         now, last = utc_now(), found.get("last_used_utc")
         if last is None or now - last >= USE_RECORDED_EVERY:
             task = asyncio.create_task(self._write_use(found["_id"], last, now))
@@ -98,7 +98,7 @@ class Tokens:
 
     async def _write_use(self, id: int, last: datetime | None, now: datetime) -> None:
         try:
-            # Another process may have written it in the meantime.
+            # Only if no other process has recorded it meanwhile.
             await self._tokens.update_one(
                 {"_id": id, "last_used_utc": last}, {"$set": {"last_used_utc": now}}
             )

@@ -1,4 +1,4 @@
-"""How many events a list has: counted once, then carried along with every write."""
+"""Totals of event lists: counted once, then kept current by the change feed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from service.store.tally import Tally, keep
 
 TRIES = 3
 KEPT = 1000
-"""Lists whose totals a process carries along."""
+"""Maximum number of running totals that a process keeps."""
 NEVER = Timestamp(0, 0)
-"""Before any change."""
+"""Earlier than any change."""
 
 
 class Totals:
-    """Tallies by what was asked for."""
+    """Running totals, by filter."""
 
     def __init__(self, database: Database, news: News) -> None:
         self._database = database
@@ -34,7 +34,7 @@ class Totals:
         self._joint = Joint[Tally]()
 
     async def of(self, conditions: list[Condition]) -> Tally:
-        """The tally of a list, exact at the time of asking."""
+        """The running total of a list, current as of the call."""
         key = key_of(conditions)
         for _ in range(TRIES):
             tally = self._tallies.get(key) or await self._joint.do(key, partial(self._count, key, conditions))
@@ -43,17 +43,17 @@ class Totals:
                 keep(self._tallies, key, tally, KEPT)
                 break
             self._tallies.pop(key, None)
-        return tally  # after as many counts as that, other processes write faster than we can count
+        return tally  # inexact if other processes write faster than this one can count
 
     async def _count(self, key: bytes, conditions: list[Condition]) -> Tally:
-        """It is kept even when those who asked have given up: the next one need not begin again."""
-        await self._news.catch_up()  # the stream must be open before the moment of the count
+        """Count a list. The total is kept even if all callers are cancelled: the next one can use it."""
+        await self._news.catch_up()  # the change stream must be open before the snapshot
         tally = await self._by_days(conditions) or await self._read(conditions, [conditions])
         keep(self._tallies, key, tally, KEPT)
         return tally
 
     async def _by_days(self, conditions: list[Condition]) -> Tally | None:
-        """The tally of a stretch of time in a list of which is known how many events each day has."""
+        """The running total of a date range, computed from the day histogram of the list, if there is one."""
         rest, stretch = split(conditions)
         base = await self._bases.of(rest) if stretch else None
         if stretch is None or base is None:
@@ -62,14 +62,14 @@ class Totals:
         if parts:
             tallies.append(await self._read([*conditions, {"$or": parts}], disjoint(conditions, parts)))
             await self._news.catch_up()
-        # Nothing is awaited from here on: both have heard the same.
+        # No await from here on, so that both have applied the same changes.
         if not all(tally.hears(self._news) for tally in tallies) or base.days is None:
             return None
         total = base.days.within(*stretch.days.values()) + sum(tally.total for tally in tallies[1:])
         return Tally(conditions, NEVER, total, self._news.number)
 
     async def _read(self, conditions: list[Condition], parts: list[list[Condition]]) -> Tally:
-        """Counts the events of a list, all of its parts at one moment."""
+        """Count the events of a list, all parts in one snapshot."""
         seen = self._news.oldest
         rows, at = await snapshot(self._database, *map(counting, parts))
         return Tally(conditions, at, sum(row["n"] for row in rows), seen)
@@ -80,7 +80,7 @@ def counting(conditions: list[Condition]) -> list[Row]:
 
 
 def disjoint(conditions: list[Condition], parts: list[Condition]) -> list[list[Condition]]:
-    """The conditions of each part, less the parts before it."""
+    """The conditions of each part, without the parts before it."""
     return [
         [*conditions, part, *({"$nor": [before]} for before in parts[:at])] for at, part in enumerate(parts)
     ]

@@ -1,4 +1,4 @@
-"""The tree of categories: each knows all its ancestors, and none can become its own."""
+"""The category tree: each category stores all its ancestors, and cycles are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CIRCLE = Text("A category cannot be its own ancestor.")
 
 
 async def settle_new(database: Database, kind: Kind, record: Mapping[str, Any]) -> Document:
-    """What a new term has beside its input. A name without a slug of its own must be new under its parent."""
+    """Derived fields of a new term. Without a slug of its own, its name must be new under its parent."""
     parent = record.get("parent") or 0
     key = name_key(record["name"])
     settled: Document = {
@@ -44,15 +44,15 @@ async def ancestors_of(database: Database, kind: Kind, parent: int, session: Any
 async def check_parent(
     database: Database, kind: Kind, data: Mapping[str, Any], stored: Mapping[str, Any] | None
 ) -> None:
-    """Refuses a parent that is not there, or that is below the category itself."""
+    """Refuse a parent that does not exist or is a descendant of the category."""
     above = await ancestors_of(database, kind, data.get("parent") or 0)
     if stored and stored["_id"] in above:
         raise InvalidFields({"parent": CIRCLE})
 
 
 async def move(database: Database, kind: Kind, stored: Document, parent: int, session: Any) -> list[int]:
-    """Hangs all below a category elsewhere, and answers its own new ancestors. One lock for the whole tree:
-    moves are rare, and two that each look harmless can make a circle together."""
+    """Move all descendants of a category, and return its own new ancestors. There is one lock for the whole
+    tree: moves are rare, and two that are valid by themselves can create a cycle together."""
     categories, own = database[kind.plural], stored["_id"]
     await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
     above = await ancestors_of(database, kind, parent, session)
@@ -66,13 +66,13 @@ async def move(database: Database, kind: Kind, stored: Document, parent: int, se
 
 
 async def hang(database: Database, kind: Kind, record: Document, session: Any) -> None:
-    """Finds the place of a new category, which stays where it is until the transaction ends."""
+    """Set the ancestors of a new category, and lock the tree until the transaction ends."""
     await database["counters"].update_one(LOCK, {"$inc": {"n": 1}}, session=session)
     record["ancestors"] = await ancestors_of(database, kind, record["parent"], session)
 
 
 async def insert(client: Client, database: Database, kind: Kind, record: Document) -> None:
-    """Stores a new category below another one, which may be moving or going at this moment."""
+    """Insert a new category below another one, which may be moved or deleted at the same time."""
 
     async def work(session: Any) -> None:
         await hang(database, kind, record, session)
@@ -86,7 +86,7 @@ async def insert(client: Client, database: Database, kind: Kind, record: Documen
 async def remove(
     client: Client, database: Database, kind: Kind, own: int, versions: frozenset[int] | None
 ) -> list[int]:
-    """Takes a term away; its children move to its parent. Answers the children."""
+    """Delete a term and move its children to its parent; return the ids of the children."""
     terms = database[kind.plural]
     query = {"_id": own} | ({} if versions is None else {"version": {"$in": list(versions)}})
 
@@ -111,6 +111,6 @@ async def remove(
 
 
 async def ensure_lock(database: Database) -> None:
-    """The document that writers of the tree queue at."""
-    # Made outside the transaction: an upsert inside one can break a unique index on old servers.
+    """Create the document that serves as the lock of the tree."""
+    # Outside the transaction: an upsert inside one can violate a unique index on old servers.
     await database["counters"].update_one(LOCK, {"$setOnInsert": {"n": 0}}, upsert=True)

@@ -1,4 +1,4 @@
-"""How much venues, organizers and terms are used: counts and last ends, kept beside each record."""
+"""Usage counters of venues, organizers and terms: numbers of events and their latest end, in each record."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ UNUSED = {"publish": 0, "live": 0, "publish_end": None, "live_end": None, "plan"
 
 
 def uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
-    """(field, id) of what an event links to -> whether it counts as published, as live, and its end.
-    The links of a protected event are not for the public to know: they count as live only."""
+    """(field, id) of each record that an event links to -> whether it counts as published, as live, and its
+    end. Links of a protected event are not public: they count as live only."""
     if event is None:
         return {}
     is_public = event["status"] == "publish" and not is_locked(event)
@@ -32,12 +32,12 @@ def changed_uses(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -
 
 
 def has_end(use: Use) -> bool:
-    """Whether the last end of the events is kept: venues and organizers can be asked for those to come."""
+    """Whether the latest end is stored: only venues and organizers can be filtered by upcoming events."""
     return LINKED[use[0]].is_post
 
 
 def was_cut(was: State, now: State) -> bool:
-    """Whether a last end may have come from what is no longer so."""
+    """Whether a change may have lowered the latest end, so that it must be looked up."""
     if not was[1]:
         return False
     return now[0] < was[0] or now[1] < was[1] or now[2] is None or was[2] is None or now[2] < was[2]
@@ -45,14 +45,14 @@ def was_cut(was: State, now: State) -> bool:
 
 @dataclass
 class Step:
-    """How the counters of one record change."""
+    """The change to the counters of one record."""
 
     published: int = 0
     live: int = 0
     publish_end: datetime | None = None
     live_end: datetime | None = None
     found: list[datetime | None] | None = None
-    """The last ends of the public and of all events, where those had to be looked for."""
+    """The latest ends of public and of all events, if they had to be looked up."""
 
     def add(self, was: State, now: State, *, ends: bool) -> None:
         self.published += now[0] - was[0]
@@ -73,5 +73,5 @@ class Step:
 
 
 def unused(kind: Kind) -> dict[str, Any]:
-    """What a new record says of its use."""
+    """The usage counters of a new record."""
     return {"events": dict(UNUSED)} if kind.copied else {}

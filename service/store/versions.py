@@ -1,4 +1,4 @@
-"""The MongoDB versions that Kalends asks for, and what is said about an older one."""
+"""The MongoDB versions that Kalends recommends, and the warning about older ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pymongo
 from service.store.client import connect
 
 OLDEST = ((6, 0, 27), (7, 0, 35), (8, 0, 24))
-"""The first version of each series that has the security fixes of its time."""
+"""The first version of each series with all security fixes known at the time."""
 CONNECT_SECONDS = 2.0
 
 
 async def server_version(uri: str) -> tuple[int, ...]:
-    """The version of a MongoDB; raises PyMongoError when it cannot be asked."""
+    """The version of a MongoDB server; raises PyMongoError if it cannot be reached."""
     client = connect(uri)
     try:
         with pymongo.timeout(CONNECT_SECONDS):
@@ -25,13 +25,13 @@ async def server_version(uri: str) -> tuple[int, ...]:
 
 
 def warning_about(version: Sequence[int]) -> str | None:
-    """What to say about a version older than asked for; None for one that is recent enough."""
+    """The warning about a version that is too old; None if it is recent enough."""
     asked = next((oldest for oldest in OLDEST if oldest[:2] == tuple(version[:2])), OLDEST[-1])
     if tuple(version) >= asked:
         return None
     wanted = ", ".join(map(_shown, OLDEST[:-1]))
     return (
-        f"MongoDB {_shown(version)} is older than Kalends asks for and may have known security holes; "
+        f"MongoDB {_shown(version)} is older than recommended and may have known vulnerabilities; "
         f"use {wanted}, {_shown(OLDEST[-1])} or newer"
     )
 

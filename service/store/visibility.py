@@ -1,4 +1,4 @@
-"""Which records a caller may find, as a filter that every query starts from."""
+"""The condition for the records that a caller may see, part of every list query."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ UNLOCKED = {"locked": {"$ne": True}}
 
 
 def visible(caller: Caller, statuses: list[str] | None = None) -> dict[str, Any]:
-    """Public records for everybody, own ones for authors, all for those who see all; never the trash
-    unless it is asked for."""
+    """Public records for everyone, plus their own for authors, all for viewers and editors; records in the
+    trash only if requested."""
     if caller.sees_all:
         return {"status": {"$in": statuses} if statuses else {"$ne": "trash"}}
     if caller.own is not None:

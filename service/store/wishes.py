@@ -1,4 +1,4 @@
-"""What links of events mean: records by id, terms by name or slug, venues and organizers by what they are."""
+"""Link references: records by id, terms by slug or name, venues and organizers by their fields."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from schemas.links import is_number
 from schemas.site import Site
 
 Wish = int | str | Document
-"""The id of a record, the id, slug or name of a term, or what a venue or organizer has."""
+"""The id of a record; the id, slug or name of a term; or the fields of a venue or organizer."""
 
 
 def wish_of(kind: Kind, link: Any, site: Site) -> Wish | None:
-    """What a link in the data of an event asks for. None: there can be no such record yet."""
+    """Convert a link in the data of an event to a reference; None if no such record can exist yet."""
     return link if isinstance(link, int | str) else _described(kind, link, site)
 
 
 def _described(kind: Kind, link: Mapping[str, Any], site: Site) -> Document | None:
-    """What the record has that the data means: a published one of the same name."""
+    """The fields that identify the record described by the data: a published one with the same values."""
     given = {name: value for name, value in link.items() if value is not None}
     if given.get("status", "publish") != "publish":
         return None
@@ -34,19 +34,19 @@ def _described(kind: Kind, link: Mapping[str, Any], site: Site) -> Document | No
 
 
 def name_key(name: str) -> str:
-    """What two names of terms share that count as the same."""
+    """The normalized name of a term: names with the same key count as equal."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def id_in(wish: Wish) -> int | None:
-    """The id that a wish names if there is such a record: a string of digits may also be a slug or a name."""
+    """The id that a reference may name; a string of digits may also be a slug or a name."""
     if isinstance(wish, int):
         return wish
     return min(int(wish), LARGEST) if isinstance(wish, str) and is_number(wish) else None
 
 
 def condition(wishes: Iterable[Wish]) -> Document:
-    """Finds all records of a kind that are wished for, and perhaps others of the same name."""
+    """A query for all records of a kind that are referred to; it may match others of the same name."""
     distinct = {repr(wish): wish for wish in wishes}.values()
     ids = [id for wish in distinct if (id := id_in(wish)) is not None]
     texts = [wish for wish in distinct if isinstance(wish, str)]
@@ -59,7 +59,7 @@ def condition(wishes: Iterable[Wish]) -> Document:
 
 
 class Found:
-    """Records that may be meant. An epoch tells how long they may be remembered."""
+    """Candidates for link references; their version stamp tells how long they may be cached."""
 
     def __init__(self, epoch: ObjectId | None = None) -> None:
         self.epoch = epoch
@@ -80,7 +80,7 @@ class Found:
             self.add(BY_NAME[name], record)
 
     def meant(self, kind: Kind, wish: Wish) -> Document | None:
-        """The record that is wished for: by id, else a term by slug, else by name; of several the oldest."""
+        """The record referred to: by id, else a term by slug, else by name; the oldest of several."""
         id = id_in(wish)
         by_id = None if id is None else self._by_id.get((kind.name, id))
         if by_id or isinstance(wish, int):

@@ -1,4 +1,4 @@
-"""Search: events keep the ids of their words, and a vocabulary tells which words contain a text."""
+"""Search: records store the ids of their words, and a vocabulary with trigrams finds words by substring."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from service.store.ids import Ids
 from service.store.inserts import insert_missing
 
 MOST = 2000
-"""A text that more words than this contain is so common that reading in order finds it soonest."""
+"""A substring of more words than this is so common that scanning the list in order is fastest."""
 CACHED = 50_000
+"""Maximum number of cached words."""
 FEW = 10
-"""Unknown words of one record that are stored without asking for them first."""
+"""Up to this many unknown words of a record are inserted without looking them up first."""
 LONG = 10_000
-"""Characters from which folding a text is left to a thread."""
+"""Texts with more characters than this are normalized in a thread."""
 
 
 def fold_all(sent: list[tuple[str, str]]) -> str:
-    """All texts of a record, folded, one below the other."""
+    """All texts of a record, normalized, one per line."""
     marked_up = ("description", "excerpt")
     return "\n".join(fold(without_markup(text) if name in marked_up else text) for name, text in sent)
 
 
 def _fold_each(records: Iterable[list[tuple[str, str]]]) -> list[tuple[str, set[str]]]:
-    """The folded text of each record, and its words."""
+    """The normalized text of each record, and its words."""
     return [(text, tokens(text)) for text in map(fold_all, records)]
 
 
 def grams(word: str) -> list[str]:
-    """The three-letter parts of a word."""
+    """The trigrams of a word."""
     return sorted({word[at : at + 3] for at in range(max(len(word) - 2, 0))})
 
 
 class Words:
-    """The vocabulary: every distinct word with a number of its own. Words are never removed."""
+    """The search vocabulary: every distinct word with its id. Words are never removed."""
 
     def __init__(self, database: Database, ids: Ids) -> None:
         self._words = database["words"]
@@ -49,11 +50,11 @@ class Words:
         self._batch = Batch[frozenset[str], Mapping[str, int]](self._learn)
 
     async def searchable(self, kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
-        """What a record is found and sorted by: its folded text, its words' numbers, its folded name."""
+        """The search and sort fields of a record: normalized text, word ids and sort key."""
         return (await self.all_searchable(kind, [record]))[0]
 
     async def all_searchable(self, kind: Kind, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """What each record is found and sorted by, with one look at the vocabulary for all of them."""
+        """The search and sort fields of each record, with one look-up in the vocabulary for all."""
         sent = [list(texts(kind, record)) for record in records]
         is_long = sum(len(text) for one in sent for _, text in one) > LONG
         folded = await asyncio.to_thread(_fold_each, sent) if is_long else _fold_each(sent)
@@ -68,7 +69,7 @@ class Words:
         ]
 
     async def numbers(self, wanted: set[str]) -> Mapping[str, int]:
-        """The numbers of these words, and perhaps of others."""
+        """The ids of these words; the result may contain others, too."""
         missing = frozenset(wanted.difference(self._known))
         if not missing:
             return self._known
@@ -76,11 +77,11 @@ class Words:
         return {**found, **(await self._batch.ask(missing) or {})}
 
     async def _learn(self, asked: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
-        """The numbers of words that this process does not know, for all who wait for some."""
+        """Find or create the ids of words that are not cached, for all concurrent callers."""
         words = set().union(*asked)
         found = {word: self._known[word] for word in words if word in self._known}
         if any(len(each) > FEW for each in asked):
-            # A cold start meets stored words; later an unknown one is most often new, and storing it tells.
+            # After a cold start most words are stored already; later, unknown ones are mostly new.
             found |= await self._stored([word for word in words if word not in found])
         found |= await self._added([word for word in words if word not in found])
         if len(self._known) > CACHED:
@@ -93,7 +94,7 @@ class Words:
         return {row["_id"]: row["n"] for row in rows}
 
     async def _added(self, words: list[str]) -> dict[str, int]:
-        """Stores words; those that were there already keep the numbers that they have."""
+        """Insert words; those that exist already keep their ids."""
         if not words:
             return {}
         numbers = await self._ids.many("word", len(words))
@@ -104,7 +105,7 @@ class Words:
         return made
 
     async def condition(self, search: str) -> list[dict[str, Any]]:
-        """Conditions that hold for exactly the records that contain every piece of the search."""
+        """Conditions that match exactly the records that contain every part of the search text."""
         conditions: list[dict[str, Any]] = []
         for piece in pieces(search):
             inside = TOKEN.findall(piece)
@@ -117,7 +118,7 @@ class Words:
         return conditions
 
     async def _containing(self, part: str, begins: bool, ends: bool) -> list[int] | None:
-        """The numbers of the words that contain the part; None where they are too many to name."""
+        """The ids of the words that contain a substring; None if there are too many."""
         ends = ends and len(part) <= LONGEST
         part = part[:LONGEST]
         pattern = ("^" if begins else "") + re.escape(part) + ("$" if ends else "")
