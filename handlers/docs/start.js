@@ -6,6 +6,8 @@ window.ui = SwaggerUIBundle({
   deepLinking: true,
   defaultModelsExpandDepth: 0,
   validatorUrl: null,
+  // Colours make a long answer, such as this description, several times slower to show.
+  syntaxHighlight: false,
   presets: [SwaggerUIBundle.presets.apis],
   layout: "BaseLayout",
   // The description names the public address of the service. Requests go to the address that this page was

@@ -24,6 +24,9 @@ FLAGS = (
     "--disable-sync",
 )
 
+MILLISECONDS = 120_000
+"""How long to wait for a page that a busy machine shows slowly."""
+
 Serve = Callable[..., Running]
 OpenPage = Callable[..., "Watched"]
 
@@ -90,6 +93,7 @@ def open_page(chromium: Browser) -> Iterator[OpenPage]:
         def opened(url: str, width: int = 1280) -> Watched:
             context = chromium.new_context(viewport={"width": width, "height": 900}, locale="en-US")
             stack.callback(context.close)
+            context.set_default_timeout(MILLISECONDS)
             watched = Watched(context.new_page(), urlsplit(url).netloc)
             watched.page.goto(url)
             return watched
