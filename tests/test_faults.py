@@ -293,7 +293,10 @@ WRONG = [
     ({"PORT": "65536"}, "KALENDS_PORT"),
     ({"AUTH": "maybe"}, "KALENDS_AUTH"),
     ({"HOST": "0.0.0.0"}, "KALENDS_AUTH"),
-    ({"UNKNOWN": "1"}, "KALENDS_UNKNOWN is not a setting; the settings are KALENDS_ALIASES, "),
+    (
+        {"UNKNOWN": "1"},
+        "KALENDS_UNKNOWN is not a setting; the settings are KALENDS_ACCESS_LOG, KALENDS_ALIASES, ",
+    ),
     ({"PRT": "1"}, "KALENDS_PRT is not a setting; did you mean KALENDS_PORT?"),
     ({"MAX_PER_PAGE": "0"}, "KALENDS_MAX_PER_PAGE"),
     ({"BASE_URL": "ftp://x"}, "KALENDS_BASE_URL"),

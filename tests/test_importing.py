@@ -193,7 +193,7 @@ async def test_categories_are_hung_below_others_and_refused_twice(api: Api, impo
     assert errors.splitlines() == [
         f"line 2: {exists}",
         f"line 4: {exists}",
-        "line 5: parent: {kind} not found.",
+        "line 5: parent: Category not found.",
     ]
     found = await api.store.database["categories"].find_one({"slug": "bebop"})
     assert found is not None

@@ -25,7 +25,7 @@ TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 def rows_of(store: Store, number: int = 5) -> list[Row]:
     bodies = [{"title": f"Event {at}", "tags": ["one"], **TIMES} for at in range(number)]
     lines = [Line(at, json.dumps(body).encode(), bytes([at])) for at, body in enumerate(bodies)]
-    rows, refused = read(lines, EVENT, store.site)
+    rows, refused = read(lines, EVENT, store.site, ignore_unknown=False)
     assert not refused
     return rows
 

@@ -114,7 +114,7 @@ def _large() -> dict[str, str]:
 
 @pytest.mark.parametrize("broken", ["a\r\nSet-Cookie: x=1", "a\nb", "a\rb", "a\0b"])
 def test_a_header_never_ends_early(broken: str) -> None:
-    with pytest.raises(ValueError, match="too early"):
+    with pytest.raises(ValueError, match="control character"):
         written({"Location": broken})
-    with pytest.raises(ValueError, match="too early"):
+    with pytest.raises(ValueError, match="control character"):
         Answer(b"", {"Location": broken}, 302)
