@@ -1,0 +1,97 @@
+"""Faults in random order, with time to work in between; the seed decides all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from random import Random
+
+from pymongo.errors import PyMongoError
+
+from tests.history.cluster import Cluster
+from tests.history.recording import History
+from tests.history.services import Service
+
+
+class Faults:
+    """Injects one fault after the other; each is healed before the next."""
+
+    def __init__(self, cluster: Cluster, services: list[Service], history: History, rng: Random) -> None:
+        self.cluster, self.services, self.history, self.rng = cluster, services, history, rng
+        self.injected: list[str] = []
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Inject all faults in random order, again and again, but each at least once."""
+        kinds = [
+            self.kill_primary,
+            self.kill_service,
+            self.kill_primary_and_service,
+            self.pause_member,
+            self.step_down,
+            self.kill_isolated_primary,
+        ]
+        while not stop.is_set() or not self.injected:
+            for kind in self.rng.sample(kinds, len(kinds)):
+                if stop.is_set() and len(self.injected) >= len(kinds):
+                    return
+                await asyncio.sleep(self.rng.uniform(1, 3))
+                self.injected.append(kind.__name__)
+                self.history.note("fault", kind.__name__)
+                await kind()
+                await self.heal()
+
+    async def heal(self) -> None:
+        """Restart whatever is down; a majority of the replica set must be there before the next fault."""
+        for member in self.cluster.members:
+            if member.is_paused:
+                member.resume()
+            if not member.is_running:
+                member.start()
+        for service in self.services:
+            if not service.is_running:
+                service.start()
+        await self.cluster.is_whole()
+        await asyncio.gather(*(service.becomes_ready() for service in self.services))
+
+    async def kill_primary(self) -> None:
+        (await self.cluster.primary()).kill()
+        await asyncio.sleep(self.rng.uniform(0, 4))
+
+    async def kill_service(self) -> None:
+        self.rng.choice(self.services).kill()
+        await asyncio.sleep(self.rng.uniform(0, 2))
+
+    async def kill_primary_and_service(self) -> None:
+        primary = await self.cluster.primary()
+        self.rng.choice(self.services).kill()
+        primary.kill()
+        await asyncio.sleep(self.rng.uniform(0, 4))
+
+    async def pause_member(self) -> None:
+        """Pause the primary, or sometimes another member, for longer than an election takes."""
+        primary = await self.cluster.primary()
+        member = primary if self.rng.random() < 0.7 else self.rng.choice(self.cluster.members)
+        member.pause()
+        await asyncio.sleep(self.rng.uniform(5, 15))
+        member.resume()
+
+    async def step_down(self) -> None:
+        primary = await self.cluster.primary()
+        while await self.cluster.primary() is primary:
+            # It is refused while no secondary is up to date.
+            with suppress(PyMongoError):
+                await self.cluster.step_down()
+
+    async def kill_isolated_primary(self) -> None:
+        """Pause both secondaries, then kill the primary: what only the primary had is lost. Writes with
+        majority write concern are not acknowledged meanwhile."""
+        primary = await self.cluster.primary()
+        others = [member for member in self.cluster.members if member is not primary]
+        for member in others:
+            member.pause()
+        await asyncio.sleep(1.5)
+        primary.kill()
+        for member in others:
+            member.resume()
+        await self.cluster.primary()  # without the old one, which would still have the writes
+        await asyncio.sleep(self.rng.uniform(0, 2))

@@ -1,0 +1,181 @@
+"""What was sent and answered, and the rules that every answer must keep at once.
+
+Each register has one writer, which sends one request at a time. A request without an answer, or with 503, may
+have been applied or not: until the next acknowledged write both values are possible.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Key = tuple[Hashable, ...]
+
+
+@dataclass
+class Register:
+    """A value with one writer."""
+
+    value: Any
+    possible: list[Any] = field(default_factory=list)
+    changed_at: int = 0
+    in_flight: bool = False
+
+    def allows(self, value: Any) -> bool:
+        return value == self.value or value in self.possible
+
+    def shown(self) -> str:
+        return f"{self.value!r}" + (f" (or {self.possible!r}, outcome unknown)" if self.possible else "")
+
+
+@dataclass
+class Creation:
+    """An event that was sent, with the names that only it uses."""
+
+    title: str
+    hall: str = ""
+    only_tag: str = ""
+    is_counted: bool = False
+    twins: int = 1
+    acknowledged: list[dict[str, Any]] = field(default_factory=list)
+    refused: int = 0
+
+
+class History:
+    """The log of one run, and the violations that were found."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log.open("w")
+        self.clock = 0
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        self.violations: list[str] = []
+        self.registers: dict[Key, Register] = {}
+        self.creations: list[Creation] = []
+        self._ids: dict[tuple[bool, int], str] = {}
+        self.deleting: set[tuple[str, int]] = set()
+        """Terms whose deletion was sent."""
+        self.deleted: dict[tuple[str, int], int] = {}
+        """Terms whose deletion was acknowledged, and when."""
+        self.chains: dict[int, Chain] = {}
+        self.etags: set[tuple[int, str]] = set()
+        self.counted_sent = self.counted_acknowledged = 0
+        self._floors: defaultdict[Key, list[tuple[int, int]]] = defaultdict(list)
+        self._number = 0
+        self._began = time.monotonic()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def close(self) -> None:
+        self._log.close()
+
+    def number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def tick(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def note(self, operation: str, outcome: str, **detail: Any) -> None:
+        self.outcomes[operation, outcome] += 1
+        self._log.write(
+            json.dumps(
+                {
+                    "at": self.clock,
+                    "s": round(self.seconds(), 3),
+                    "op": operation,
+                    "outcome": outcome,
+                    **detail,
+                }
+            )
+            + "\n"
+        )
+
+    def violation(self, text: str) -> None:
+        self.violations.append(f"after {self.seconds():.0f} s: {text}")
+        self._log.write(json.dumps({"at": self.clock, "violation": text}) + "\n")
+        self._log.flush()
+
+    def expect(self, is_right: bool, text: str) -> None:
+        if not is_right:
+            self.violation(text)
+
+    def new_id(self, plural: str, id: int, creation: str) -> None:
+        """Posts share one space of ids, terms another; no id is given twice."""
+        key = (plural in ("categories", "tags"), id)
+        self.expect(key not in self._ids, f"{plural} {id}: given to {creation} and to {self._ids.get(key)}")
+        self._ids[key] = creation
+
+    # Registers
+
+    def register(self, key: Key, value: Any) -> Register:
+        return self.registers.setdefault(key, Register(value, changed_at=self.tick()))
+
+    def begin(self, key: Key, value: Any) -> Register:
+        register = self.registers[key]
+        register.possible.append(value)
+        register.changed_at, register.in_flight = self.tick(), True
+        return register
+
+    def end(self, key: Key, value: Any, outcome: str) -> None:
+        register = self.registers[key]
+        if outcome == "acknowledged":
+            register.value, register.possible = value, []
+        elif outcome == "refused":
+            register.possible.remove(value)
+        register.changed_at, register.in_flight = self.tick(), False
+
+    def saw(self, key: Key, value: Any, since: int) -> None:
+        """An answer to a request sent at `since` shows the value: if nobody has written since then, it must
+        be the one that was acknowledged last."""
+        register = self.registers.get(key)
+        if register and not register.in_flight and register.changed_at <= since:
+            self.expect(register.allows(value), f"{key}: shows {value!r}, acknowledged {register.shown()}")
+
+    # Values that only increase
+
+    def rises(self, key: Key, value: int, since: int) -> None:
+        """A value that only increases: it must not be lower than any that was shown or acknowledged before
+        the request was sent."""
+        floors = self._floors[key]
+        before = bisect.bisect_left(floors, (since, -1)) - 1
+        if before >= 0 and value < floors[before][1]:
+            self.violation(f"{key}: goes back from {floors[before][1]} to {value}")
+        if not floors or value > floors[-1][1]:
+            floors.append((self.tick(), value))
+
+    def extends(self, id: int, text: str, since: int) -> None:
+        """A chain must extend every one that was shown before the request was sent, and never branch."""
+        seen = self.chains[id].seen
+        before, last = seen[bisect.bisect_left(seen, (since, "")) - 1][1], seen[-1][1]
+        if is_prefix(last, text) and len(text) > len(last):
+            seen.append((self.tick(), text))
+        elif not is_prefix(before, text) or not is_prefix(text, last):
+            self.violation(f"event {id}: the chain {text[-60:]!r} does not fit {last[-60:]!r}")
+
+
+def is_prefix(first: str, second: str) -> bool:
+    return f"{second} ".startswith(f"{first} ")
+
+
+class Chain:
+    """A text to which conditional updates append tokens."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, str]] = [(0, "start")]
+        self.acknowledged: list[str] = []
+        self.refused: list[str] = []
+
+
+def revision(text: str) -> int:
+    """The number in a text such as `Hall v17` or `https://example.org/v17`; 0 if there is none."""
+    found = re.search(r"\bv(\d+)$", text)
+    return int(found[1]) if found else 0
