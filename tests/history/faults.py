@@ -21,23 +21,16 @@ class Faults:
         self.injected: list[str] = []
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Inject all faults in random order, again and again, but each at least once."""
-        kinds = [
-            self.kill_primary,
-            self.kill_service,
-            self.kill_primary_and_service,
-            self.pause_member,
-            self.step_down,
-            self.kill_isolated_primary,
-        ]
-        while not stop.is_set() or not self.injected:
-            for kind in self.rng.sample(kinds, len(kinds)):
-                if stop.is_set() and len(self.injected) >= len(kinds):
+        """Inject all faults in random order, again and again; each at least once, unless a check fails."""
+        while True:
+            for kind in self.rng.sample(KINDS, len(KINDS)):
+                if stop.is_set() and (self.history.violations or len(self.injected) >= len(KINDS)):
                     return
                 await asyncio.sleep(self.rng.uniform(1, 3))
                 self.injected.append(kind.__name__)
+                self.history.calm_since = None
                 self.history.note("fault", kind.__name__)
-                await kind()
+                await kind(self)
                 await self.heal()
 
     async def heal(self) -> None:
@@ -52,6 +45,8 @@ class Faults:
                 service.start()
         await self.cluster.is_whole()
         await asyncio.gather(*(service.becomes_ready() for service in self.services))
+        self.history.note("fault", "healed")
+        self.history.calm_since = self.history.tick()
 
     async def kill_primary(self) -> None:
         (await self.cluster.primary()).kill()
@@ -95,3 +90,13 @@ class Faults:
             member.resume()
         await self.cluster.primary()  # without the old one, which would still have the writes
         await asyncio.sleep(self.rng.uniform(0, 2))
+
+
+KINDS = (
+    Faults.kill_primary,
+    Faults.kill_service,
+    Faults.kill_primary_and_service,
+    Faults.pause_member,
+    Faults.step_down,
+    Faults.kill_isolated_primary,
+)

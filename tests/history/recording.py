@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 Key = tuple[Hashable, ...]
+LONGEST = 400
 
 
 @dataclass
@@ -65,6 +66,8 @@ class History:
         """Terms whose deletion was acknowledged, and when."""
         self.chains: dict[int, Chain] = {}
         self.etags: set[tuple[int, str]] = set()
+        self.calm_since: int | None = 0
+        """When the last fault was healed; None during a fault."""
         self.counted_sent = self.counted_acknowledged = 0
         self._floors: defaultdict[Key, list[tuple[int, int]]] = defaultdict(list)
         self._number = 0
@@ -100,7 +103,7 @@ class History:
         )
 
     def violation(self, text: str) -> None:
-        self.violations.append(f"after {self.seconds():.0f} s: {text}")
+        self.violations.append(f"after {self.seconds():.0f} s: {text[:LONGEST]}")
         self._log.write(json.dumps({"at": self.clock, "violation": text}) + "\n")
         self._log.flush()
 

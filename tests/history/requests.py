@@ -81,5 +81,9 @@ class Client:
         self.history.note(operation, answer.outcome, since=answer.since, **detail)
         if answer.is_done:
             observe(self.history, path, answer.body, answer.since)
-        elif answer.status not in (0, 503, *may):
+        elif answer.status == 503:
+            calm = self.history.calm_since
+            is_right = calm is None or calm > answer.since
+            self.history.expect(is_right, f"{method} {path} {body}: 503 without a fault: {answer.body}")
+        elif answer.status not in (0, *may):
             self.history.violation(f"{method} {path} {body}: answers {answer.status} {answer.body}")

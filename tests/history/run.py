@@ -19,7 +19,7 @@ from tests.history.readers import Reader
 from tests.history.recording import Creation, History
 from tests.history.requests import Client
 from tests.history.services import Service, make_services
-from tests.history.snapshot import Snapshot, take_snapshot
+from tests.history.snapshot import NotShown, Snapshot, take_snapshot
 from tests.history.world import WRITERS, World, event_body, make_world
 from tests.history.writers import Writer
 
@@ -44,7 +44,10 @@ async def run(directory: Path, seconds: float, seed: int) -> History:
             faults = Faults(cluster, services, history, Random(f"{seed} faults"))
             await work(world, faults, client, seconds)
             await faults.heal()
-            await check(history, client("check"), services)
+            try:
+                await check(history, client("check"), services)
+            except NotShown as refused:
+                history.violation(str(refused))
     finally:
         history.close()
     return history
@@ -123,7 +126,7 @@ async def settled(client: Client, service: Service) -> Snapshot:
     while True:
         snapshot = await take_snapshot(client, service)
         late = [*wrong_copies(snapshot), *wrong_halls(client.history, snapshot)]
-        if not late or time.monotonic() > give_up:
+        if not late or client.history.violations or time.monotonic() > give_up:
             return snapshot
         await asyncio.sleep(2)
 
