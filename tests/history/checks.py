@@ -19,7 +19,7 @@ def differences(history: History, shown: Snapshot) -> Iterator[str]:
     yield from wrong_registers(history, shown)
     yield from wrong_chains(history, shown["events"])
     yield from wrong_deletions(history, shown)
-    yield from shared_slugs(shown)
+    yield from shared_names(shown)
     yield from wrong_tree(shown["categories"])
 
 
@@ -107,10 +107,12 @@ def wrong_deletions(history: History, shown: Snapshot) -> Iterator[str]:
 # Compared with itself
 
 
-def shared_slugs(shown: Snapshot) -> Iterator[str]:
+def shared_names(shown: Snapshot) -> Iterator[str]:
     for plural, records in shown.kinds.items():
         slugs = Counter(record["slug"] for record in records.values())
         yield from (f"{plural}: slug {slug!r} {times} times" for slug, times in slugs.items() if times > 1)
+    names = Counter(tag["name"] for tag in shown["tags"].values())
+    yield from (f"tags: {name!r} {times} times" for name, times in names.items() if times > 1)
     for space in (("events", "venues", "organizers"), ("categories", "tags")):
         ids = Counter(id for plural in space for id in shown[plural])
         yield from (f"{space}: id {id} {times} times" for id, times in ids.items() if times > 1)

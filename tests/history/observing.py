@@ -14,7 +14,7 @@ TITLES = {
     "tags": "name",
 }
 FIELDS = ("title", "description", "excerpt", "website")
-"""Fields of an event that different writers update at the same time."""
+"""Fields of an event that are updated at the same time."""
 
 
 def observe(history: History, path: str, body: Any, since: int) -> None:

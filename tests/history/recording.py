@@ -65,7 +65,6 @@ class History:
         self.deleted: dict[tuple[str, int], int] = {}
         """Terms whose deletion was acknowledged, and when."""
         self.chains: dict[int, Chain] = {}
-        self.etags: set[tuple[int, str]] = set()
         self.calm_since: int | None = 0
         """When the last fault was healed; None during a fault."""
         self.counted_sent = self.counted_acknowledged = 0
@@ -176,6 +175,7 @@ class Chain:
         self.seen: list[tuple[int, str]] = [(0, "start")]
         self.acknowledged: list[str] = []
         self.refused: list[str] = []
+        self.versions: set[str] = set()
 
 
 def revision(text: str) -> int:

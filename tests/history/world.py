@@ -10,7 +10,7 @@ from tests.history.observing import FIELDS, TITLES
 from tests.history.recording import Chain, Creation
 from tests.history.requests import Client
 
-WRITERS = len(FIELDS)
+WRITERS = 4
 POOL = 4
 """Names of tags that every writer uses and deletes."""
 COUNTED = "Counted"
@@ -30,7 +30,7 @@ def event_body(title: str, **more: Any) -> dict[str, Any]:
 
 @dataclass
 class World:
-    """Ids of shared records. Writer n alone renames the n-th of each kind, and moves its own categories."""
+    """Ids of shared records. Writer n alone updates the n-th of each kind, and moves its own categories."""
 
     named: dict[str, list[int]] = field(default_factory=dict)
     branches: list[int] = field(default_factory=list)
@@ -62,7 +62,7 @@ async def make_world(client: Client) -> World:
         history.register(("categories", branch["id"], "parent"), 0)
         history.register(("categories", branch["id"], "name"), branch["name"])
         world.branches.append(branch["id"])
-    for n in range(3):
+    for n in range(WRITERS):
         body = event_body(
             f"Shared event {n} v0", **{plural_field(p): ids[:2] for p, ids in world.named.items()}
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from random import Random
+from itertools import cycle
 from typing import Any
 
 from tests.history.observing import FIELDS, TITLES, linked
 from tests.history.recording import Creation, Key
 from tests.history.requests import Answer, Client
+from tests.history.services import Service
 from tests.history.world import COUNTED, POOL, WRITERS, World, event_body, make_chain
 
 LONGEST_CHAIN = 150
@@ -31,12 +32,13 @@ class Writer:
         operations: dict[Callable[[], Awaitable[None]], int] = {
             self.create: 8,
             self.create_twins: 2,
-            self.update_field: 5,
-            self.append: 6,
+            self.update_fields: 4,
+            self.append: 5,
             self.trash_or_restore: 4,
             self.trash_or_restore_venue: 2,
             self.rename: 5,
             self.move: 3,
+            self.move_crosswise: 2,
             self.retag: 2,
             self.delete_tag: 1,
             self.grow_or_cut: 2,
@@ -106,27 +108,36 @@ class Writer:
     # Updates
 
     async def write(
-        self, operation: str, key: Key, value: Any, body: dict[str, Any], may: tuple[int, ...] = ()
+        self,
+        operation: str,
+        key: Key,
+        value: Any,
+        body: dict[str, Any],
+        may: tuple[int, ...] = (),
+        service: Service | None = None,
     ) -> Answer:
         """Update one register; an acknowledgement must show the new value."""
         plural, id, name = key
         self.history.begin(key, value)
-        answer = await self.client.send(operation, "PATCH", f"/{plural}/{id}", body, may)
+        answer = await self.client.send(operation, "PATCH", f"/{plural}/{id}", body, may, service)
         self.history.end(key, value, answer.outcome)
         if answer.is_done and name != "tags":
             shown = answer.body[name]
             self.history.expect(shown == value, f"{key}: {value!r} was acknowledged as {shown!r}")
         return answer
 
-    async def update_field(self) -> None:
-        name = FIELDS[self.number]
-        base = "https://example.org/" if name == "website" else "Text "
-        value = f"{base}v{self.history.number()}"
-        await self.write(
-            f"update {name}",
-            ("events", self.rng.choice(self.world.shared_events), name),
-            value,
-            {name: value},
+    async def update_fields(self) -> None:
+        """Update all fields of the writer's own event at once, through both services: none undoes another."""
+        id = self.world.shared_events[self.number]
+        values = {
+            name: ("https://example.org/" if name == "website" else "Text ") + f"v{self.history.number()}"
+            for name in FIELDS
+        }
+        await asyncio.gather(
+            *(
+                self.write(f"update {name}", ("events", id, name), value, {name: value}, service=service)
+                for (name, value), service in zip(values.items(), cycle(self.client.services), strict=False)
+            )
         )
 
     async def rename(self) -> None:
@@ -137,9 +148,22 @@ class Writer:
 
     async def move(self) -> None:
         own = self.rng.choice(self.world.branches[self.number :: WRITERS])
-        parent = self.rng.choice([0, *(id for id in self.world.branches if id != own)])
+        await self.move_below(own, self.rng.choice([0, *(id for id in self.world.branches if id != own)]))
+
+    async def move_below(self, own: int, parent: int, service: Service | None = None) -> Answer:
         may = (400,) if parent else ()  # it may be a descendant
-        await self.write("move", ("categories", own, "parent"), parent, {"parent": parent}, may)
+        key = ("categories", own, "parent")
+        return await self.write("move", key, parent, {"parent": parent}, may, service)
+
+    async def move_crosswise(self) -> None:
+        """Move each of two categories below the other at the same time: one of them must be refused."""
+        first, second = self.world.branches[self.number :: WRITERS]
+        answers = await asyncio.gather(
+            self.move_below(first, second, self.client.services[0]),
+            self.move_below(second, first, self.client.services[1]),
+        )
+        is_right = not all(answer.is_done for answer in answers)
+        self.history.expect(is_right, f"categories {first} and {second}: each was moved below the other")
 
     async def retag(self) -> None:
         """Replace the tags of an event: the counts of the old and the new ones change."""
@@ -148,30 +172,36 @@ class Writer:
             await self.write("retag", ("events", event["id"], "tags"), frozenset(tags), {"tags": tags})
 
     async def append(self) -> None:
-        """Read a chain, and append a token if nobody has changed the event meanwhile."""
+        """Read a chain, and append tokens on the condition that nobody has changed the event meanwhile: of
+        several writers, two through each service, at most one may succeed."""
         place = self.rng.randrange(len(self.world.chains))
         id = self.world.chains[place]
-        chain = self.history.chains[id]
         read = await self.client.send("read chain", "GET", f"/events/{id}")
-        if not read.is_done:
-            return
-        token = f"{self.number}.{self.history.number()}"
+        if read.is_done:
+            answers = await asyncio.gather(
+                *(self.append_token(id, read, service) for service in 2 * self.client.services)
+            )
+            done = [answer.etag for answer in answers if answer.is_done]
+            self.history.expect(len(done) <= 1, f"event {id}: {read.etag} was followed by each of {done}")
+        if len(self.history.chains[id].acknowledged) >= LONGEST_CHAIN:
+            await make_chain(self.client, self.world, place)
+
+    async def append_token(self, id: int, read: Answer, service: Service) -> Answer:
+        token, chain = f"{self.number}.{self.history.number()}", self.history.chains[id]
         body = {"description": f"{read.body['description']} {token}"}
-        path, condition = f"/events/{id}", {"If-Match": read.etag}
-        answer = await self.client.send("append", "PATCH", path, body, (412,), headers=condition)
+        answer = await self.client.send(
+            "append", "PATCH", f"/events/{id}", body, (412,), service, headers={"If-Match": read.etag}
+        )
         if answer.is_done:
             chain.acknowledged.append(token)
-            version = (id, answer.etag.split("-")[0])
-            self.history.expect(
-                version not in self.history.etags, f"event {id}: two writers made {answer.etag}"
-            )
-            self.history.etags.add(version)
-            ends = answer.body["description"].endswith(token)
-            self.history.expect(ends, f"event {id}: {token} was acknowledged without being shown")
+            version = answer.etag.partition("-")[0]
+            self.history.expect(version not in chain.versions, f"event {id}: two writers made {answer.etag}")
+            chain.versions.add(version)
+            is_shown = answer.body["description"].endswith(token)
+            self.history.expect(is_shown, f"event {id}: {token} was acknowledged without being shown")
         elif answer.outcome == "refused":
             chain.refused.append(token)
-        if len(chain.acknowledged) >= LONGEST_CHAIN:
-            await make_chain(self.client, self.world, place)
+        return answer
 
     # Deletions
 
@@ -252,7 +282,3 @@ class Writer:
 
 def tag_ids(event: dict[str, Any]) -> frozenset[int]:
     return frozenset(tag["id"] for tag in event["tags"])
-
-
-def make_rng(seed: int, name: str) -> Random:
-    return Random(f"{seed} {name}")
