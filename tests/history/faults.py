@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from random import Random
 
@@ -53,14 +54,22 @@ class Faults:
         await asyncio.sleep(self.rng.uniform(0, 4))
 
     async def kill_service(self) -> None:
-        self.rng.choice(self.services).kill()
+        await self.kill_while_renaming(self.rng.choice(self.services))
         await asyncio.sleep(self.rng.uniform(0, 2))
 
     async def kill_primary_and_service(self) -> None:
         primary = await self.cluster.primary()
-        self.rng.choice(self.services).kill()
+        await self.kill_while_renaming(self.rng.choice(self.services))
         primary.kill()
         await asyncio.sleep(self.rng.uniform(0, 4))
+
+    async def kill_while_renaming(self, service: Service) -> None:
+        """Kill a service while it brings a new name into the events, if that happens soon."""
+        give_up = time.monotonic() + 5
+        while not service.is_renaming and time.monotonic() < give_up:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(self.rng.uniform(0, 0.08))
+        service.kill()
 
     async def pause_member(self) -> None:
         """Pause the primary, or sometimes another member, for longer than an election takes."""

@@ -58,6 +58,7 @@ class Client:
         might_fail = not service.is_listening
         if body is not None:
             options["json"] = body
+        service.in_flight[operation] += 1
         try:
             async with self.session.request(method, service.api + path, **options) as got:
                 answer = Answer(got.status, await got.json(), since, got.headers.get("ETag", ""))
@@ -68,6 +69,8 @@ class Client:
         except TimeoutError:
             self.history.violation(f"{method} {path}: {service.name} did not answer in time")
             answer = Answer(0, None, since)
+        finally:
+            service.in_flight[operation] -= 1
         self._judge(operation, method, path, body, answer, may, service)
         return answer
 

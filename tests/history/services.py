@@ -6,7 +6,9 @@ import asyncio
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
@@ -20,7 +22,15 @@ NAMESPACE = "/calendar/events/v1"
 class Service(Program):
     """A service process. While it starts, connections to it may fail."""
 
-    is_listening = False
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.is_listening = False
+        self.in_flight: Counter[str] = Counter()
+        """Requests that are not answered yet, by operation."""
+
+    @property
+    def is_renaming(self) -> bool:
+        return any(number for name, number in self.in_flight.items() if name.startswith("rename"))
 
     @property
     def root(self) -> str:

@@ -158,6 +158,8 @@ class Writer:
     async def move_crosswise(self) -> None:
         """Move each of two categories below the other at the same time: one of them must be refused."""
         first, second = self.world.branches[self.number :: WRITERS]
+        for own in (first, second):
+            await self.move_below(own, 0)
         answers = await asyncio.gather(
             self.move_below(first, second, self.client.services[0]),
             self.move_below(second, first, self.client.services[1]),
