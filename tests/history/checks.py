@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from tests.history.entries import Creation
 from tests.history.observing import linked
-from tests.history.recording import Creation, History
+from tests.history.recording import History
 from tests.history.snapshot import Records, Snapshot
 
 TRASHED = "__trashed"

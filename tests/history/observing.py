@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.history.recording import History, revision
+from tests.history.entries import revision
+from tests.history.recording import History
 
 TITLES = {
     "events": "title",

@@ -19,8 +19,15 @@ class Reader:
     async def run(self, stop: asyncio.Event) -> None:
         operations = [self.read_one, self.read_created, self.read_list, self.read_included, self.read_count]
         while not stop.is_set():
-            await self.rng.choice(operations)()
+            # During a fault, look at what is written without being acknowledged: it may be lost.
+            is_urgent = self.history.calm_since is None and self.rng.random() < 0.5
+            await (self.read_written() if is_urgent else self.rng.choice(operations)())
             await asyncio.sleep(self.rng.uniform(0.05, 0.3))
+
+    async def read_written(self) -> None:
+        ids = self.world.shared_events + self.world.chains
+        path = f"/events?include={','.join(map(str, ids))}" if self.rng.random() < 0.3 else ""
+        await self.client.send("read", "GET", path or f"/events/{self.rng.choice(ids)}")
 
     async def read_one(self) -> None:
         """A record that many write, and that is never deleted."""

@@ -1,52 +1,17 @@
-"""What was sent and answered, and the rules that every answer must keep at once.
-
-Each register has one writer, which sends one request at a time. A request without an answer, or with 503, may
-have been applied or not: until the next acknowledged write both values are possible.
-"""
+"""The log of a run, and the rules that every answer must keep at once."""
 
 from __future__ import annotations
 
 import bisect
 import json
-import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Hashable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-Key = tuple[Hashable, ...]
+from tests.history.entries import Chain, Creation, Key, Register, is_prefix
+
 LONGEST = 400
-
-
-@dataclass
-class Register:
-    """A value with one writer."""
-
-    value: Any
-    possible: list[Any] = field(default_factory=list)
-    changed_at: int = 0
-    in_flight: bool = False
-
-    def allows(self, value: Any) -> bool:
-        return value == self.value or value in self.possible
-
-    def shown(self) -> str:
-        return f"{self.value!r}" + (f" (or {self.possible!r}, outcome unknown)" if self.possible else "")
-
-
-@dataclass
-class Creation:
-    """An event that was sent, with the names that only it uses."""
-
-    title: str
-    hall: str = ""
-    only_tag: str = ""
-    is_counted: bool = False
-    twins: int = 1
-    acknowledged: list[dict[str, Any]] = field(default_factory=list)
-    refused: int = 0
 
 
 class History:
@@ -162,23 +127,3 @@ class History:
             seen.append((self.tick(), text))
         elif not is_prefix(before, text) or not is_prefix(text, last):
             self.violation(f"event {id}: the chain {text[-60:]!r} does not fit {last[-60:]!r}")
-
-
-def is_prefix(first: str, second: str) -> bool:
-    return f"{second} ".startswith(f"{first} ")
-
-
-class Chain:
-    """A text to which conditional updates append tokens."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[int, str]] = [(0, "start")]
-        self.acknowledged: list[str] = []
-        self.refused: list[str] = []
-        self.versions: set[str] = set()
-
-
-def revision(text: str) -> int:
-    """The number in a text such as `Hall v17` or `https://example.org/v17`; 0 if there is none."""
-    found = re.search(r"\bv(\d+)$", text)
-    return int(found[1]) if found else 0

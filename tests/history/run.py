@@ -13,10 +13,11 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
 from tests.history.checks import differences, wrong_copies, wrong_counts, wrong_halls
 from tests.history.cluster import Cluster, make_cluster
+from tests.history.entries import Creation
 from tests.history.faults import Faults
 from tests.history.lists import check_lists
 from tests.history.readers import Reader
-from tests.history.recording import Creation, History
+from tests.history.recording import History
 from tests.history.requests import Client
 from tests.history.services import Service, make_services
 from tests.history.snapshot import NotShown, Snapshot, take_snapshot

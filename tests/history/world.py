@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
+from tests.history.entries import Chain, Creation
 from tests.history.observing import FIELDS, TITLES
-from tests.history.recording import Chain, Creation
 from tests.history.requests import Client
 
 WRITERS = 4
