@@ -61,6 +61,7 @@ class Creating(Actor):
         event = answer.body
         creation.acknowledged.append(event)
         self.history.new_id("events", event["id"], creation.title)
+        self.history.new_slug(event["slug"], creation.title)
         key = ("events", event["id"])
         self.history.register((*key, "status"), "publish")
         if creation.hall:

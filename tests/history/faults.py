@@ -54,19 +54,19 @@ class Faults:
         await asyncio.sleep(self.rng.uniform(0, 4))
 
     async def kill_service(self) -> None:
-        await self.kill_while_renaming(self.rng.choice(self.services))
+        await self.kill_during("rename", self.rng.choice(self.services))
         await asyncio.sleep(self.rng.uniform(0, 2))
 
     async def kill_primary_and_service(self) -> None:
         primary = await self.cluster.primary()
-        await self.kill_while_renaming(self.rng.choice(self.services))
+        await self.kill_during("create", self.rng.choice(self.services))
         primary.kill()
         await asyncio.sleep(self.rng.uniform(0, 4))
 
-    async def kill_while_renaming(self, service: Service) -> None:
-        """Kill a service while it brings a new name into the events, if that happens soon."""
+    async def kill_during(self, verb: str, service: Service) -> None:
+        """Kill a service while it creates an event, or brings a new name into events, if it soon does."""
         give_up = time.monotonic() + 5
-        while not service.is_renaming and time.monotonic() < give_up:
+        while not service.is_busy_with(verb) and time.monotonic() < give_up:
             await asyncio.sleep(0.005)
         await asyncio.sleep(self.rng.uniform(0, 0.08))
         service.kill()

@@ -25,6 +25,7 @@ class History:
         self.registers: dict[Key, Register] = {}
         self.creations: list[Creation] = []
         self._ids: dict[tuple[bool, int], str] = {}
+        self._slugs: set[str] = set()
         self.deleting: set[tuple[str, int]] = set()
         """Terms whose deletion was sent."""
         self.deleted: dict[tuple[str, int], int] = {}
@@ -80,6 +81,11 @@ class History:
         key = (plural in ("categories", "tags"), id)
         self.expect(key not in self._ids, f"{plural} {id}: given to {creation} and to {self._ids.get(key)}")
         self._ids[key] = creation
+
+    def new_slug(self, slug: str, creation: str) -> None:
+        """Titles are only used once, or at the same time: no slug of an event becomes free again."""
+        self.expect(slug not in self._slugs, f"slug {slug!r} of {creation!r}: given twice")
+        self._slugs.add(slug)
 
     # Registers
 

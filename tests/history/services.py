@@ -28,9 +28,8 @@ class Service(Program):
         self.in_flight: Counter[str] = Counter()
         """Requests that are not answered yet, by operation."""
 
-    @property
-    def is_renaming(self) -> bool:
-        return any(number for name, number in self.in_flight.items() if name.startswith("rename"))
+    def is_busy_with(self, verb: str) -> bool:
+        return any(number for name, number in self.in_flight.items() if name.startswith(verb))
 
     @property
     def root(self) -> str:
