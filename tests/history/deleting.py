@@ -42,9 +42,10 @@ class Deleting(Creating):
 
     async def delete_term(self, plural: str, id: int) -> Answer:
         """Delete a term; others may do the same, but only one is acknowledged."""
-        may = (404,) if (plural, id) in self.history.deleting else ()
-        self.history.deleting.add((plural, id))
-        answer = await self.client.send(f"delete {plural}", "DELETE", f"/{plural}/{id}", None, may)
+        self.history.deleting[plural, id] += 1
+        answer = await self.client.send(f"delete {plural}", "DELETE", f"/{plural}/{id}", None, (404,))
+        is_only = self.history.deleting[plural, id] == 1
+        self.history.expect(not (is_only and answer.status == 404), f"{plural} {id}: is lost")
         if answer.is_done:
             once = (plural, id) not in self.history.deleted
             self.history.expect(once, f"{plural} {id}: two deletions were acknowledged")

@@ -26,8 +26,8 @@ class History:
         self.creations: list[Creation] = []
         self._ids: dict[tuple[bool, int], str] = {}
         self._slugs: set[str] = set()
-        self.deleting: set[tuple[str, int]] = set()
-        """Terms whose deletion was sent."""
+        self.deleting: Counter[tuple[str, int]] = Counter()
+        """How often the deletion of a term was sent."""
         self.deleted: dict[tuple[str, int], int] = {}
         """Terms whose deletion was acknowledged, and when."""
         self.chains: dict[int, Chain] = {}
