@@ -32,7 +32,7 @@ def wrong_creations(history: History, shown: Snapshot) -> Iterator[str]:
     titles: defaultdict[str, list[int]] = defaultdict(list)
     for id, event in events.items():
         titles[event["title"]].append(id)
-    halls = Counter(venue["venue"] for venue in shown["venues"].values())
+    halls = Counter(venue["venue"].partition(".")[0] for venue in shown["venues"].values())
     tags = Counter(tag["name"] for tag in shown["tags"].values())
     sent = {creation.title for creation in history.creations}
     for creation in history.creations:

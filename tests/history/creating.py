@@ -36,13 +36,20 @@ class Creating(Actor):
         await self.send_creation(creation, body)
 
     async def create_twins(self) -> None:
-        """The same title at the same time through both services."""
-        creation = Creation(f"Twin {self.history.number()}", twins=TWINS_EACH * len(self.client.services))
-        body = event_body(creation.title, tags=[f"Pool {self.rng.randrange(POOL)}"])
-        targets = [service for service in self.client.services for _ in range(TWINS_EACH)]
+        """The same title at the same time through both services, in half of the cases each with a venue."""
+        number, targets = self.history.number(), TWINS_EACH * self.client.services
+        creation = Creation(f"Twin {number}", twins=len(targets))
+        if self.rng.random() < 0.5:
+            creation.hall = f"Hall {number}"
+        bodies = [event_body(creation.title, tags=[f"Pool {self.rng.randrange(POOL)}"]) for _ in targets]
+        for twin, body in enumerate(bodies if creation.hall else ()):
+            body["venue"] = {"venue": f"{creation.hall}.{twin}"}
         self.history.creations.append(creation)
         answers = await asyncio.gather(
-            *(self.client.send("create twin", "POST", "/events", body, service=one) for one in targets)
+            *(
+                self.client.send("create twin", "POST", "/events", body, service=service)
+                for body, service in zip(bodies, targets, strict=True)
+            )
         )
         for answer in answers:
             self.take_creation(creation, answer)

