@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import ClientError, ClientSession
 
+from tests.history.exemptions import is_exempt
 from tests.history.observing import observe
 from tests.history.recording import History
 from tests.history.services import Service
@@ -71,37 +72,32 @@ class Client:
             answer = Answer(0, None, since)
         finally:
             service.in_flight[operation] -= 1
-        self._judge(operation, method, path, body, answer, may, service)
+        return self._judged(operation, f"{method} {path}", body, answer, may, service)
+
+    def _judged(
+        self, operation: str, request: str, body: Any, answer: Answer, may: Collection[int], service: Service
+    ) -> Answer:
+        """Record an answer and check it; a known wrong one counts as none."""
+        history, path = self.history, request.partition(" ")[2]
+        detail = {"service": service.name, "request": request, "status": answer.status}
+        if not request.startswith("GET"):
+            detail |= {"body": body, "id": (answer.body or {}).get("id")}
+        history.note(operation, answer.outcome, since=answer.since, **detail)
+        exempt = is_exempt(history, service, request, answer.status, answer.body, answer.since)
+        if answer.is_done:
+            observe(history, path, answer.body, answer.since)
+        elif not exempt:
+            self._is_right(request, body, answer, may)
+        else:
+            history.note("exempted", f"{answer.status} {operation}", **detail)
+            return Answer(0, None, answer.since)
         return answer
 
-    def _judge(
-        self, operation: str, method: str, path: str, body: Any, answer: Answer, may: Any, service: Service
-    ) -> None:
-        detail = {"service": service.name, "request": f"{method} {path}", "status": answer.status}
-        if method != "GET":
-            detail["body"] = body
-            detail["id"] = (answer.body or {}).get("id")
-        self.history.note(operation, answer.outcome, since=answer.since, **detail)
-        is_first = self._is_first_list(path, answer, service)
-        if answer.is_done:
-            observe(self.history, path, answer.body, answer.since)
-        elif answer.status == 503:
-            calm = self.history.calm_since
-            is_right = calm is None or calm > answer.since or is_first
-            self.history.expect(is_right, f"{method} {path} {body}: 503 without a fault: {answer.body}")
-        elif answer.status not in (0, *may):
-            self.history.violation(f"{method} {path} {body}: answers {answer.status} {answer.body}")
-
-    def _is_first_list(self, path: str, answer: Answer, service: Service) -> bool:
-        """Whether this is the first list of events that a service shows after a fault was healed.
-
-        Exempted until the service is changed: the change stream from which it keeps totals may be on a member
-        that has rolled back. The first list then gets error 175 (QueryPlanKilled) and answers 503, and the next
-        one opens a new stream.
-        """
+    def _is_right(self, request: str, body: Any, answer: Answer, may: Collection[int]) -> None:
+        """An error must be one that is right for the request, and 503 only during a fault."""
         calm = self.history.calm_since
-        if not path.startswith("/events?") or calm is None or calm > answer.since:
-            return False
-        if service.listed_at < calm:
-            service.listed_at = self.history.tick()
-        return answer.since < service.listed_at
+        if answer.status == 503:
+            right = calm is None or calm > answer.since
+            self.history.expect(right, f"{request} {body}: 503 without a fault: {answer.body}")
+        elif answer.status not in (0, *may):
+            self.history.violation(f"{request} {body}: answers {answer.status} {answer.body}")
