@@ -18,7 +18,7 @@ READERS ?= open
 TIMED := tests/test_dates.py tests/test_zones.py tests/test_events.py tests/test_oracles.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format catalogues lock audit bench bench-compare bench-lock browser clients clients-lock clean
+.PHONY: help install run test soak check format catalogues lock audit bench bench-compare bench-lock browser clients clients-lock clean
 
 help: ## print this help
 	@echo "Kalends, a calendar-events service"
@@ -48,6 +48,9 @@ run: $(RUNTIME) ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds 
 
 test: install ## run all tests against a real mongod
 	$(BIN)/python -m pytest -n 3 $(ARGS)
+
+soak: install ## run the history checker with faults for a long time (MINUTES=30, SEED)
+	HISTORY_SECONDS=$$(($(or $(MINUTES),30) * 60)) HISTORY_SEED=$(or $(SEED),0) $(BIN)/python -m pytest tests/history -n 0 -s $(ARGS)
 
 check: install ## check formatting, lint rules and types, and run all tests
 	$(BIN)/ruff format --check .
