@@ -1,6 +1,6 @@
 """Nothing that was acknowledged is lost, doubled or taken back, whatever dies meanwhile.
 
-`make soak MINUTES=30` runs it for as long as asked; HISTORY_SEED repeats the random choices of an earlier run.
+`make soak MINUTES=30` runs it for as long as asked; HISTORY_SEED repeats the choices of an earlier run.
 """
 
 from __future__ import annotations
