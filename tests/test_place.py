@@ -68,7 +68,7 @@ def test_without_a_home_directory_a_place_must_be_named(
         ("mongodb://mongo1:27017,mongo2:27017/?replicaSet=rs0", "mongo1:27017,mongo2:27017"),
         ("mongodb://me:hunter2@mongo1/admin?replicaSet=rs0", "mongo1"),
         ("mongodb+srv://me:hunter2@cluster.example.org", "cluster.example.org"),
-        ("mongodb://me:hunter2@%2Ftmp%2Fmongod.sock/?directConnection=true", "/tmp/mongod.sock"),
+        ("mongodb://me:hunter2@%2Frun%2Fmongod.sock/?directConnection=true", "/run/mongod.sock"),
     ],
 )
 def test_a_database_is_named_without_user_and_password(uri: str, shown: str) -> None:
