@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +15,7 @@ from pymongo.errors import ConnectionFailure, PyMongoError
 
 from config import Settings
 from config.settings import is_loopback
+from service.background import background_task
 from service.database import Location
 from service.store.failures import brief
 from service.store.versions import server_version, warning_about
@@ -33,13 +33,8 @@ async def announcing(
     settings: Settings, location: Location, listening: tuple[Any, ...]
 ) -> AsyncIterator[None]:
     """Emit the startup messages from a background task, which is cancelled on exit."""
-    task = asyncio.create_task(_announce(settings, location, listening))
-    try:
+    async with background_task(_announce(settings, location, listening)):
         yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 async def _announce(settings: Settings, location: Location, listening: tuple[Any, ...]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from service.background import background_task
 from service.embedded.directory import Directory
 from service.embedded.errors import EmbeddedError
 from service.embedded.owner import owned, owner_uri
@@ -27,7 +27,7 @@ async def embedded_mongod(data_dir: Path) -> AsyncIterator[str]:
         try:
             with directory.errors_in_one_line():
                 await server.start()
-            async with _supervised(server):
+            async with background_task(server.supervise()):
                 yield directory.uri()
         finally:
             await server.stop()
@@ -36,14 +36,3 @@ async def embedded_mongod(data_dir: Path) -> AsyncIterator[str]:
 def running_uri(data_dir: Path) -> str | None:
     """The URI of the mongod that another process runs on this directory; None if there is none."""
     return owner_uri(Directory.at(data_dir))
-
-
-@asynccontextmanager
-async def _supervised(server: Server) -> AsyncIterator[None]:
-    supervision = asyncio.create_task(server.supervise(), name="mongod supervision")
-    try:
-        yield
-    finally:
-        supervision.cancel()
-        with suppress(asyncio.CancelledError):
-            await supervision

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from schemas.dates import Moment
 from schemas.errors import Problem, Problems
 from schemas.kind import Kind
 from schemas.site import Site
+from service.background import background_task
 from service.store.changes import Changes
 from service.store.client import Client, Database, connect
 from service.store.failures import Failures, brief
@@ -148,10 +148,5 @@ async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) 
 @asynccontextmanager
 async def sweeping(store: Store, stranger: Caller) -> AsyncIterator[None]:
     """Run background maintenance while open; lists are warmed for `stranger`, an anonymous caller."""
-    task = asyncio.create_task(store.keep_sweeping(stranger))
-    try:
+    async with background_task(store.keep_sweeping(stranger)):
         yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
