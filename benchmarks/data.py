@@ -14,9 +14,9 @@ from schemas.caller import EVERYBODY
 from schemas.event_view import LINKED
 from schemas.kind import load
 from service.store import Store
-from service.store.copies import copy_of
-from service.store.indexes import create_indexes
-from service.store.usage import UNUSED, uses
+from service.store.links.fanout import copy_of
+from service.store.links.usage import UNUSED, uses
+from service.store.mongo.indexes import create_indexes
 
 CHUNK = 5000
 POPULAR = 1000
@@ -50,7 +50,7 @@ async def insert_events(
     terms = vocabulary(distinct, chance)
     numbers: dict[str, int] = {}
     for at in range(0, distinct, CHUNK):
-        numbers |= await store.words.numbers(set(terms[at : at + CHUNK]))
+        numbers |= await store.vocabulary.numbers(set(terms[at : at + CHUNK]))
     numbers = {word: numbers[word] for word in terms}
     links = {kind.name: await linked(store, kind, size) for kind, size in SIZES}
     data = load(

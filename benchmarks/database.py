@@ -23,7 +23,7 @@ from schemas.event_view import LINKED
 from schemas.site import Site
 from service.embedded import embedded_mongod
 from service.store import Store, open_store
-from service.store.indexes import PATIENCE
+from service.store.mongo.indexes import PATIENCE
 
 NAME = "kalends"
 TOKEN = "benchmark"

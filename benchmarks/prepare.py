@@ -10,12 +10,12 @@ from benchmarks.facts import Facts
 from benchmarks.systems import Running
 from benchmarks.workloads import Workload
 
-PRIVATE = ("tok", "text", "sort", "told", "password", "debt")
+HIDDEN_FIELDS = ("tok", "text", "sort", "told", "password", "debt")
 WRITERS = ("eve", "beanie")
 
 
 def look_at_data(database: Any, facts: Facts) -> None:
-    hidden = dict.fromkeys(PRIVATE, 0) | {"_id": 0}
+    hidden = dict.fromkeys(HIDDEN_FIELDS, 0) | {"_id": 0}
     query = {"venue._id": facts.venue, "categories._id": facts.category, "status": "publish"}
     facts.sample = database["events"].find_one(query, hidden)
     facts.stored = int(database.command("collStats", "events")["avgObjSize"])
@@ -59,7 +59,7 @@ def make_collections(database: Any, ids: list[int], facts: Facts) -> None:
     shown = {id: answer.size // len(answer.ids) for answer in facts.listed.values() for id in answer.ids}
     fill(database["bench_motor_listed"], shown)
     fill(database["bench_motor_item"], dict.fromkeys(ids, facts.sizes.get(Item, 1)))
-    chosen = [{"$match": {"_id": {"$in": ids}}}, {"$unset": list(PRIVATE)}]
+    chosen = [{"$match": {"_id": {"$in": ids}}}, {"$unset": list(HIDDEN_FIELDS)}]
     for name in (*WRITERS, "motor"):
         database["events"].aggregate([*chosen, {"$out": f"bench_{name}_changed"}])
     for name in WRITERS:
@@ -74,8 +74,8 @@ def fill(collection: Any, sizes: dict[int, int]) -> None:
 
 
 def copy_indexes(database: Any, name: str) -> None:
-    """Copies the indexes of events on public fields. Slugs need not be unique: the peers do not ensure it."""
+    """Fanout the indexes of events on public fields. Slugs need not be unique: the peers do not ensure it."""
     for index, about in database["events"].index_information().items():
         fields = [field for field, _ in about["key"]]
-        if index != "_id_" and not any(field.split(".")[0] in PRIVATE for field in fields):
+        if index != "_id_" and not any(field.split(".")[0] in HIDDEN_FIELDS for field in fields):
             database[name].create_index(about["key"], name=index)

@@ -21,20 +21,20 @@ Key = tuple[Hashable, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """A cached response, valid for one generation of the database and within a time span."""
+    """A cached response, valid for one clock of the database and within a time span."""
 
     answer: Answer
-    generation: Hashable
+    clock: Hashable
     since: datetime
     until: datetime
 
-    def holds(self, generation: Hashable, now: datetime) -> bool:
-        return self.generation == generation and self.since <= now < self.until
+    def holds(self, clock: Hashable, now: datetime) -> bool:
+        return self.clock == clock and self.since <= now < self.until
 
 
 class Kept:
     """Cached responses by request, with one computation in flight per key. Each request first asks for the
-    database's current generation, so it never gets a response that was stale when it arrived."""
+    database's current clock, so it never gets a response that was stale when it arrived."""
 
     def __init__(self, store: Store, memory: Memory) -> None:
         self._store = store
@@ -43,24 +43,24 @@ class Kept:
 
     async def answer(self, key: Key, make: Callable[[], Awaitable[tuple[Answer, datetime]]]) -> Answer:
         """The response for a key. `make` computes it, and when it expires if nothing is written."""
-        generation = await self._store.generation.now()
-        if generation is None:
+        clock = await self._store.clock.read()
+        if clock is None:
             return (await make())[0]
         entry = self._memory.take(key)
-        if entry and entry.holds(generation, self._store.site.now()):
+        if entry and entry.holds(clock, self._store.site.now()):
             return entry.answer
-        if (task := self._making.get((generation, *key))) is None:
-            task = asyncio.create_task(self._made(key, generation, make))
-            self._making[generation, *key] = task
-            task.add_done_callback(lambda _: self._making.pop((generation, *key)))
+        if (task := self._making.get((clock, *key))) is None:
+            task = asyncio.create_task(self._made(key, clock, make))
+            self._making[clock, *key] = task
+            task.add_done_callback(lambda _: self._making.pop((clock, *key)))
         return await asyncio.shield(task)
 
     async def _made(
-        self, key: Key, generation: Hashable, make: Callable[[], Awaitable[tuple[Answer, datetime]]]
+        self, key: Key, clock: Hashable, make: Callable[[], Awaitable[tuple[Answer, datetime]]]
     ) -> Answer:
         since = self._store.site.now()
         answer, until = await make()
-        self._memory.keep(key, Entry(answer, generation, since, until), answer.size)
+        self._memory.keep(key, Entry(answer, clock, since, until), answer.size)
         return answer
 
 

@@ -75,7 +75,7 @@ class RecordHandlers:
             query, problems = load_valid(self.kind.query, sent, view.site)
             selection = self._selection(query, problems)
             page = await self.store.page(self.kind, query, view.caller, problems)
-            items = await self.shelf.listed(self.kind, page.glances, replace(view, selection=selection))
+            items = await self.shelf.listed(self.kind, page.heads, replace(view, selection=selection))
             answer = list_answer(request, self.kind, page.total, items, query, view)
             return answer, holds_until(query, query_pairs(request), view.site)
 
@@ -94,19 +94,19 @@ class RecordHandlers:
         view = View(self.site, request[CALLER], self._selected(sent))
         kind, ref = self.kind, addressed(request, self.kind)
         kept = self.singles.take(kind, ref, view)
-        # On a cache miss the record is read anyway: the last known generation will do, without a round trip.
-        generation = await self.store.generation.now() if kept else self.store.generation.last
-        if kept and kept.holds(generation):
+        # On a cache miss the record is read anyway: the last known clock will do, without a round trip.
+        clock = await self.store.clock.read() if kept else self.store.clock.last
+        if kept and kept.holds(clock):
             return kept.answer.to(request)
         password = sent_password(request, sent)
         if kept or "If-None-Match" in request.headers:
-            glance = await self.store.glance(kind, ref, view.caller, password)
-            if unchanged := not_modified(request, self.singles.tag(kind, glance, view)):
+            head = await self.store.head(kind, ref, view.caller, password)
+            if unchanged := not_modified(request, self.singles.tag(kind, head, view)):
                 return unchanged
-            if kept and kept.shows(kind, glance):
-                return self.singles.keep(kind, ref, glance, view, generation, kept.answer).to(request)
+            if kept and kept.shows(kind, head):
+                return self.singles.keep(kind, ref, head, view, clock, kept.answer).to(request)
         record = await self.store.read(kind, ref, view.caller, password)
-        answer = self.singles.render(kind, ref, record, view, generation)
+        answer = self.singles.render(kind, ref, record, view, clock)
         # Records read in one batch are all rendered before the first response is sent; Reply.write_eof says
         # why.
         await asyncio.sleep(0)

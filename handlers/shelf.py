@@ -9,7 +9,7 @@ import orjson
 
 from handlers.answers import to_json
 from handlers.memory import Drawer, Memory
-from handlers.ports import Glance, Store
+from handlers.ports import Head, Store
 from schemas.event import EVENT
 from schemas.event_view import blanked, is_locked
 from schemas.kind import Document, Kind, View
@@ -31,13 +31,12 @@ class Shelf:
         self._store = store
         self._memory = Drawer[tuple[State, bytes]](memory, "shelf")
 
-    async def listed(self, kind: Kind, glances: Sequence[Glance], view: View) -> list[bytes]:
+    async def listed(self, kind: Kind, heads: Sequence[Head], view: View) -> list[bytes]:
         """The rendered records of a page, in page order."""
         keys = {
-            glance["_id"]: (view.site.namespace, kind.name, glance["_id"], view.caller.sight)
-            for glance in glances
+            head["_id"]: (view.site.namespace, kind.name, head["_id"], view.caller.sight) for head in heads
         }
-        found = {glance["_id"]: self._take(keys[glance["_id"]], kind, glance) for glance in glances}
+        found = {head["_id"]: self._take(keys[head["_id"]], kind, head) for head in heads}
         missing = [id for id, body in found.items() if body is None]
         for record in await self._store.fetch(kind, missing) if missing else ():
             if view.caller.sees(record):  # it may have been hidden since the query
@@ -45,11 +44,11 @@ class Shelf:
                 found[record["_id"]] = self._keep(keys[record["_id"]], kind, record, body)
         return [selected(body, view) for body in found.values() if body is not None]
 
-    def _take(self, key: Key, kind: Kind, glance: Glance) -> bytes | None:
+    def _take(self, key: Key, kind: Kind, head: Head) -> bytes | None:
         kept = self._memory.take(key)
-        return kept[1] if kept and kept[0] == state_of(kind, glance) else None
+        return kept[1] if kept and kept[0] == state_of(kind, head) else None
 
-    def _keep(self, key: Key, kind: Kind, record: Glance, body: bytes) -> bytes:
+    def _keep(self, key: Key, kind: Kind, record: Head, body: bytes) -> bytes:
         self._memory.keep(key, (state_of(kind, record), body), len(body))
         return body
 
@@ -59,7 +58,7 @@ def selected(body: bytes, view: View) -> bytes:
     return to_json(view.selection.of(orjson.loads(body))) if view.selection else body
 
 
-def state_of(kind: Kind, record: Glance) -> State:
+def state_of(kind: Kind, record: Head) -> State:
     # A term is shown with its event count, which changes without a new version of the term.
     return State(record["version"], None if kind.is_post else record["events"]["publish"])
 

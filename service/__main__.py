@@ -18,10 +18,10 @@ from service.commands.tokens import create_token, list_tokens, revoke_token
 from service.database import located
 from service.demo import fill_demo
 from service.embedded import EmbeddedError
+from service.failures import brief
 from service.importing import import_file
 from service.serve import WorkersEnded, serve
 from service.site import site_of
-from service.store.failures import brief
 
 
 async def demo(settings: Settings) -> None:

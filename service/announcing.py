@@ -17,8 +17,8 @@ from config import Settings
 from config.settings import is_loopback
 from service.background import background_task
 from service.database import Location
-from service.store.failures import brief
-from service.store.versions import server_version, warning_about
+from service.failures import brief
+from service.mongodb_versions import server_version, warning_about
 
 log = logging.getLogger("kalends")
 PAUSE = 0.5

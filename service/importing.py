@@ -19,8 +19,8 @@ from schemas.errors import Problem
 from service.database import opened
 from service.lines import Batch, Line, batches, read
 from service.progress import Progress
-from service.store.bulk import Bulk, Outcome, bulk
-from service.store.drafts import Row
+from service.store.records.drafting import Row
+from service.store.records.importing import Bulk, Outcome, bulk
 
 T = TypeVar("T")
 ReadRows = Callable[[list[Line]], tuple[list[Row], dict[int, Problem]]]
@@ -129,7 +129,7 @@ async def read_part(batches: Iterator[Batch], way: Bulk, read_rows: ReadRows) ->
     batch = await asyncio.to_thread(next, batches, None)
     if batch is None:
         return None
-    known = await way.receipts.known(line.mark for line in batch.lines)
+    known = await way.ledger.known(line.mark for line in batch.lines)
     fresh = [line for line in batch.lines if line.mark not in known]
     rows, refused = await asyncio.to_thread(read_rows, fresh)
     return Part(rows, Outcome(there=len(known), refused=refused), batch.end)

@@ -14,7 +14,7 @@ from schemas.kind import Kind, load_valid
 from schemas.language import Text
 from schemas.site import Site
 from schemas.warnings import unknown_fields
-from service.store.drafts import Row
+from service.store.records.drafting import Row
 
 MOST, LARGEST = 500, 5_000_000
 """Maximum lines and bytes of a batch."""

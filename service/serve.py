@@ -28,8 +28,8 @@ from service.ending import Ending, Haste
 from service.guard import guarded
 from service.protocol import Runner
 from service.site import site_of
-from service.store import open_store, sweeping
-from service.store.client import connect
+from service.store import maintaining, open_store
+from service.store.mongo.client import connect
 from service.traffic import TRAFFIC
 
 KEEPALIVE = 20
@@ -137,7 +137,7 @@ async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Applicatio
     """The application and its store, which is closed with the stack."""
     uri, site = settings.mongodb_uri, site_of(settings)
     store = await stack.enter_async_context(open_store(uri, settings.database, site, patient=True))
-    await stack.enter_async_context(sweeping(store, stranger(settings.access)))
+    await stack.enter_async_context(maintaining(store, stranger(settings.access)))
     return create_app(settings, store)
 
 

@@ -15,9 +15,9 @@ from schemas.folding import fold, tokens, without_markup
 from schemas.kind import texts
 from schemas.zones import parse_zone
 from service.store import Store
-from service.store.copies import copy_of
 from service.store.debts import PLAN
-from service.store.links import name_key
+from service.store.links.fanout import copy_of
+from service.store.links.resolving import name_key
 
 DEADLINE = 60.0
 LONG_AGO = datetime(2001, 1, 1)
@@ -32,7 +32,7 @@ async def differences(store: Store) -> list[str]:
     numbers = {row["_id"]: row["n"] async for row in database["words"].find({}, {"n": 1})}
     left = [
         note
-        for name in ("chores", "debts")
+        for name in ("jobs", "debts")
         async for note in database[name].find()
         if note["_id"] != PLAN or note["plan"]
     ]
@@ -56,8 +56,8 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
     found: list[str] = []
 
     async def clean() -> bool:
-        await store.database["chores"].update_many({}, {"$set": {"at": LONG_AGO}})
-        await store.sweep()
+        await store.database["jobs"].update_many({}, {"$set": {"at": LONG_AGO}})
+        await store.maintain()
         found[:] = await differences(store)
         return not found
 
@@ -69,8 +69,8 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
 
 async def sweep_later(store: Store) -> None:
     """The sweep of a process long after everything that is still written down; nothing else may run."""
-    await store.database["chores"].update_many({}, {"$set": {"at": LONG_AGO}})
-    await store.sweep()
+    await store.database["jobs"].update_many({}, {"$set": {"at": LONG_AGO}})
+    await store.maintain()
     await store.counts.debts.drop(store.site.now() + timedelta(minutes=1))
 
 

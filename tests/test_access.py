@@ -1092,7 +1092,7 @@ async def test_no_secret_is_answered_or_logged(everything_logged: list[str], rol
     tokens = {name: one.token for name, one in roles.items() if one.token}
     logging.getLogger("kalends.test").debug("is listened to")
     secrets = await session_of_secrets(api.client, api.store.site.namespace, tokens)
-    await api.store.sweep()
+    await api.store.maintain()
     assert any("is listened to" in line for line in everything_logged)
     assert len(secrets.answers) > 40
     for text in secrets.answers:

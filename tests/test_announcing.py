@@ -12,8 +12,8 @@ from pymongo.errors import OperationFailure, ServerSelectionTimeoutError
 from config import Settings
 from service.announcing import _mongodb_answers, is_exposed
 from service.database import Location
-from service.store.failures import Failures, brief
-from service.store.versions import server_version, warning_about
+from service.failures import Failures, brief
+from service.mongodb_versions import server_version, warning_about
 
 UNREACHABLE = (
     "mongo:27017: [Errno 111] Connection refused (configured timeouts: socketTimeoutMS: 3000.0ms, "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from service.store.batches import Batch
+from service.store.mongo.coalescing import Batcher
 
 
 class Looks:
@@ -36,16 +36,16 @@ async def test_no_look_is_for_more_than_the_most(
     at_once: int, most: int | None, made: list[list[int]]
 ) -> None:
     looks = Looks()
-    batch = Batch[int, int](looks, at_once, most)
-    assert await asyncio.gather(*map(batch.ask, range(7))) == [0, 1, 4, 9, 16, 25, 36]
+    batch = Batcher[int, int](looks, at_once, most)
+    assert await asyncio.gather(*map(batch.load, range(7))) == [0, 1, 4, 9, 16, 25, 36]
     assert looks.made == made
     assert looks.together == min(at_once, len(made))
 
 
 async def test_who_asks_while_a_look_is_under_way_waits_for_the_next() -> None:
     looks = Looks()
-    batch = Batch[int, int](looks)
-    first = batch.ask(1)
+    batch = Batcher[int, int](looks)
+    first = batch.load(1)
     await asyncio.sleep(0)
-    assert await asyncio.gather(first, batch.ask(1), batch.ask(2)) == [1, 1, 4]
+    assert await asyncio.gather(first, batch.load(1), batch.load(2)) == [1, 1, 4]
     assert looks.made == [[1], [1, 2]]

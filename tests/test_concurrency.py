@@ -370,7 +370,7 @@ async def test_what_is_taken_back_before_its_date_is_not_published(
         await publish(which, id)
 
     monkeypatch.setattr(records, "publish", after_the_author)
-    await records.sweep()
+    await records.maintain()
     rows = records.database[kind.plural].find({}, {"status": 1})
     assert {row["_id"]: row["status"] async for row in rows} == {trashed: "trash", drafted: "draft"}
 

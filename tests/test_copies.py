@@ -12,8 +12,8 @@ from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
-from service.store import copies
-from service.store.copies import FIELD
+from service.store.links import fanout
+from service.store.links.fanout import FIELD
 from tests.checker import LONG_AGO, agrees, differences, sweep_later, until
 from tests.conftest import Api
 from tests.samples import named
@@ -252,8 +252,8 @@ async def test_another_process_finishes_what_one_left_half_done(
     record = await pair[0].made(kind.plural, **{kind.title: "Old name"})
     for n in range(12):
         await pair[0].event(f"Event {n}", **to(kind, record["id"]))
-    monkeypatch.setattr(copies, "SLICE", 5)
-    dying = pair[0].store.copies
+    monkeypatch.setattr(fanout, "SLICE", 5)
+    dying = pair[0].store.fanout
     monkeypatch.setattr(dying, "_events", DyingCollection(pair[0].store.database["events"], 1))
     status, _ = await pair[0].patch(f"/{kind.plural}/{record['id']}", {kind.title: "New name"})
     assert status == 200
@@ -270,8 +270,8 @@ async def test_another_process_finishes_a_deletion(
     record = await pair[0].made(kind.plural, name="Name")
     for n in range(12):
         await pair[0].event(f"Event {n}", **{kind.plural: [record["id"]]})
-    monkeypatch.setattr(copies, "SLICE", 5)
-    dying = pair[0].store.copies
+    monkeypatch.setattr(fanout, "SLICE", 5)
+    dying = pair[0].store.fanout
     monkeypatch.setattr(dying, "_events", DyingCollection(pair[0].store.database["events"], 1))
     assert (await pair[0].delete(f"/{kind.plural}/{record['id']}"))[0] == 200
     await sweep_later(pair[1].store)
@@ -286,14 +286,14 @@ async def test_children_that_moved_up_are_followed_after_a_death(
     middle = (await pair[0].made("categories", name="Middle", parent=top))["id"]
     children = [(await pair[0].made("categories", name=f"C{n}", parent=middle))["id"] for n in range(2)]
     await pair[0].event(categories=children)
-    announce, calls = pair[0].store.copies.announce, iter(range(100))
+    enqueue, calls = pair[0].store.fanout.enqueue, iter(range(100))
 
     async def dies(kind: Kind, id: int) -> Any:
         if next(calls) == 1:
             raise Died
-        return await announce(kind, id)
+        return await enqueue(kind, id)
 
-    monkeypatch.setattr(pair[0].store.copies, "announce", dies)
+    monkeypatch.setattr(pair[0].store.fanout, "enqueue", dies)
     with pytest.raises(Died):
         await pair[0].store.delete(CATEGORY, middle, EVERYBODY)
     await sweep_later(pair[1].store)
@@ -305,19 +305,19 @@ async def test_a_chore_is_not_crossed_off_before_its_change_is_made(
 ) -> None:
     """Another process sweeps between the announcement of a change and the change; then this one dies."""
     path, _ = await linked(pair[0], VENUE)
-    announce = pair[0].store.copies.announce
+    enqueue = pair[0].store.fanout.enqueue
 
     async def swept(kind: Kind, id: int) -> Any:
-        chore = await announce(kind, id)
+        job = await enqueue(kind, id)
         await asyncio.sleep(1.5)
-        await pair[1].store.sweep()
-        return chore
+        await pair[1].store.maintain()
+        return job
 
-    async def dies(chore: Any) -> None:
+    async def dies(job: Any) -> None:
         raise Died
 
-    monkeypatch.setattr(pair[0].store.copies, "announce", swept)
-    monkeypatch.setattr(pair[0].store.copies, "follow", dies)
+    monkeypatch.setattr(pair[0].store.fanout, "enqueue", swept)
+    monkeypatch.setattr(pair[0].store.fanout, "run", dies)
     assert (await pair[0].patch(path, {"venue": "New name"}))[0] == 200
     await sweep_later(pair[1].store)
     assert await differences(pair[1].store) == []
@@ -329,7 +329,7 @@ async def test_an_event_that_was_linked_by_a_dying_process_shows_the_new_name(
     """The venue is renamed after the event's writer has read it, and the writer dies after writing."""
     venue = await pair[0].made("venues", venue="Old name")
     event = await pair[0].event()
-    searchable = pair[0].store.words.searchable
+    searchable = pair[0].store.vocabulary.searchable
 
     async def renamed_meanwhile(kind: Kind, record: Any) -> Any:
         assert (await pair[1].patch(f"/venues/{venue['id']}", {"venue": "New name"}))[0] == 200
@@ -338,8 +338,8 @@ async def test_an_event_that_was_linked_by_a_dying_process_shows_the_new_name(
     async def dies(*arguments: Any) -> None:
         raise Died
 
-    monkeypatch.setattr(pair[0].store.words, "searchable", renamed_meanwhile)
-    monkeypatch.setattr(pair[0].store.copies, "refresh", dies)
+    monkeypatch.setattr(pair[0].store.vocabulary, "searchable", renamed_meanwhile)
+    monkeypatch.setattr(pair[0].store.fanout, "refresh", dies)
     wanted = load(EVENT.schema, {"title": "Linked", "venue": [venue["id"]]}, Site(), partial=True)
     with pytest.raises(Died):
         await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)

@@ -17,9 +17,9 @@ from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
 from service.store import counts, debts
-from service.store.copies import FIELD, copy_of
 from service.store.counts import MANY
 from service.store.debts import PLAN, Debt, Note, State
+from service.store.links.fanout import FIELD, copy_of
 from tests.checker import agrees, differences, until
 from tests.conftest import Api
 from tests.samples import named
@@ -51,7 +51,7 @@ def held_up(
 ) -> None:
     """Lets something happen once, just before a process takes a step of its counting."""
     counting = api.store.counts
-    of: Any = {"begin": counting.debts, "refresh": api.store.copies}.get(step, counting)
+    of: Any = {"begin": counting.debts, "refresh": api.store.fanout}.get(step, counting)
     take, waiting = getattr(of, step), [meanwhile]
 
     async def later(*arguments: Any) -> Any:
@@ -86,7 +86,7 @@ async def test_what_is_noted_is_counted_also_if_nobody_asks(api: Api) -> None:
     """By a sweep now and then, and sooner where much is noted."""
     events = [api.event(f"Event {n}", tags=[f"tag {n % 3}"]) for n in range(20)]
     await asyncio.gather(*events)
-    await api.store.sweep()
+    await api.store.maintain()
     assert await differences(api.store) == []
     await asyncio.gather(*(api.event(f"More {n}", tags=["tag 1"]) for n in range(MANY + 20)))
 
@@ -130,7 +130,7 @@ async def test_an_event_that_is_written_long_after_its_note_is_counted(api: Api)
     late = [await late_event(api, tag, id) for id in (100_000, 100_001)]
     await database["debts"].insert_one(Note(ObjectId(), [debt for _, debt in late]).document())
     for number, (row, _) in enumerate(late):
-        await api.store.sweep()
+        await api.store.maintain()
         assert (await api.get(f"/tags/{tag['id']}"))[1]["count"] == number
         await database["events"].insert_one(row)
     assert (await api.get(f"/tags/{tag['id']}"))[1]["count"] == 2
@@ -153,7 +153,7 @@ async def test_the_note_of_an_event_that_was_never_written_goes_in_the_end(api: 
     for minutes, left in ((1, 1), (59, 2), (61, 2)):
         id = ObjectId.from_datetime(now - timedelta(minutes=minutes))
         await notes.insert_one(Note(id, [tagging(999, {"id": 1})]).document())
-        await api.store.sweep()
+        await api.store.maintain()
         assert await notes.count_documents({"_id": {"$ne": PLAN}}) == left
 
 
@@ -189,7 +189,7 @@ async def test_counts_are_made_good_after_a_death(
     collection = type(dead)._collection.__get__(dead)
     with suppress(Died):
         await dead.catch_up()
-    await pair[1].store.sweep()
+    await pair[1].store.maintain()
     assert await differences(pair[1].store) == []
 
 
@@ -208,10 +208,10 @@ async def test_an_event_that_was_written_is_acknowledged_whatever_fails_afterwar
     async def fails(*arguments: Any) -> None:
         raise AutoReconnect("connection closed")
 
-    monkeypatch.setattr(pair[0].store.copies, "refresh", fails)
+    monkeypatch.setattr(pair[0].store.fanout, "refresh", fails)
     event = await pair[0].event(tags=["tag"])
     assert (await pair[0].patch(f"/events/{event['id']}", {"tags": ["other"]}))[0] == 200
-    await pair[1].store.sweep()
+    await pair[1].store.maintain()
     assert await differences(pair[1].store) == []
 
 
@@ -251,7 +251,7 @@ async def test_an_event_that_is_written_again_while_it_is_counted_is_counted_wit
     event = await pair[0].event(**LINKS)
     held_up(monkeypatch, pair[0], "_events", lambda: pair[1].patch(f"/events/{event['id']}", STEPS[step]))
     await pair[0].store.counts.catch_up()
-    await pair[1].store.sweep()
+    await pair[1].store.maintain()
     assert await differences(pair[0].store) == []
 
 

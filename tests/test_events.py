@@ -67,7 +67,7 @@ async def test_publication_waits_for_its_date(api: Api) -> None:
     await api.store.database["events"].update_one(
         {"_id": event["id"]}, {"$set": {"date_utc": api.store.site.now()}}
     )
-    await api.store.sweep()
+    await api.store.maintain()
     assert (await api.get(f"/events/{event['id']}"))[1]["status"] == "publish"
 
 

@@ -19,7 +19,8 @@ from pymongo.monitoring import (
 from config import Settings
 from schemas.site import Site
 from service.app import create_app
-from service.store import Store, bases, client, depths, open_store
+from service.store import Store, bases, depths, open_store
+from service.store.mongo import client
 from service.store.pulse import Pulse
 from tests.conftest import Api
 

@@ -17,8 +17,8 @@ from schemas.fields import Choice, Flag, Many, Number, Picture, Price, Status, S
 from schemas.links import PostLinks, TermLinks
 from schemas.text_fields import Html, MailAddress, Name, Numeral, PlainText, SlugText, WebAddress, Words
 from service import limits
-from service.store.links import Wishes
-from service.store.wishes import Found
+from service.store.links.references import Found
+from service.store.links.resolving import Wishes
 from tests.conftest import Api, MakeApi
 from tests.samples import POSTS, TERMS, named
 
@@ -1244,10 +1244,10 @@ async def test_linked_record_that_grows_does_not_break_its_event(api: Api) -> No
     body = json.dumps({"description": LARGE}, ensure_ascii=False).encode()
     answer = await ask(api, "PATCH", f"/organizers/{ids[44]}", body)
     assert answer.status in (200, 400), answer.body[:200]
-    await api.store.sweep()
+    await api.store.maintain()
     status, shown = await api.get(f"/events/{event['id']}")
     assert (status, len(shown["organizer"])) == (200, 45)
-    assert await api.store.database["chores"].count_documents({}) == 0
+    assert await api.store.database["jobs"].count_documents({}) == 0
 
 
 @pytest.mark.parametrize("field", ["categories", "tags"])

@@ -15,9 +15,9 @@ from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.errors import Problems
 from schemas.kind import load
 from service.store import Store
-from service.store.copies import FIELD, copy_of
-from service.store.indexes import INDEXES, create_indexes
-from service.store.lists import asking
+from service.store.links.fanout import FIELD, copy_of
+from service.store.lists.pages import asking
+from service.store.mongo.indexes import INDEXES, create_indexes
 from tests.samples import POSTS, named
 
 EVENTS, RECORDS, LINKED = 2000, 600, 40
@@ -72,7 +72,7 @@ class Filled(NamedTuple):
 async def filled(store: Store) -> Filled:
     """Thousands of events over the next two years: most of them public and ordinary, a few not."""
     # All numbers become words at once, or each record would wait for its own.
-    await store.words.searchable(EVENT, {"title": "x", "description": " ".join(map(str, range(EVENTS)))})
+    await store.vocabulary.searchable(EVENT, {"title": "x", "description": " ".join(map(str, range(EVENTS)))})
     linked = {kind.name: await many(store, kind) for kind in (VENUE, ORGANIZER, CATEGORY, TAG)}
     ids = dict.fromkeys(linked, FIRST + 3)
     ids["event"] = await fill_events(store, linked)
@@ -91,7 +91,7 @@ async def many(store: Store, kind: Kind) -> list[dict[str, Any]]:
             "slug": f"{kind.name}-{number}",
             kind.title: f"{kind.name} {number}",
         }
-        row |= await store.words.searchable(kind, row)
+        row |= await store.vocabulary.searchable(kind, row)
         if number < LINKED or number % 20 == 0:
             end = {"publish_end": now + timedelta(days=9), "live_end": now + timedelta(days=9)}
             row["events"] = template["events"] | {"publish": 1, "live": 1} | (end if kind.is_post else {})
@@ -128,7 +128,7 @@ async def fill_events(store: Store, linked: dict[str, list[dict[str, Any]]]) -> 
         event = template | {"_id": 200_000 + number, "slug": f"event-{number}", "title": f"Meeting {number}"}
         if number % 200 == 3:
             event["description"] = "a rareword here"
-        event |= await store.words.searchable(EVENT, event)
+        event |= await store.vocabulary.searchable(EVENT, event)
         event |= {"start": start, "start_utc": start, "end": start, "end_utc": start + timedelta(hours=2)}
         event |= {"date_utc": now - timedelta(hours=number), "modified_utc": now - timedelta(minutes=number)}
         event |= {"author": number % 20, "status": status_of(number), "hide_from_listings": number % 97 == 0}
@@ -388,8 +388,8 @@ async def test_reading_and_writing_one_record_reads_few(profiled: Filled) -> Non
         data = load(kind.schema, dict(kind.sample) | {kind.title: f"New {kind.name}"}, store.site)
         record = await store.create(kind, data, EVERYBODY)
         await store.create(kind, data | {"slug": "new"}, EVERYBODY)
-        await store.glance(kind, record["_id"], EVERYBODY, None)
-        await store.glance(kind, record["slug"], EVERYBODY, None)
+        await store.head(kind, record["_id"], EVERYBODY, None)
+        await store.head(kind, record["slug"], EVERYBODY, None)
         await store.fetch(kind, [record["_id"]])
         changes = load(kind.schema, {kind.title: f"Renamed {kind.name}"}, store.site, partial=True)
         await store.update(kind, record["_id"], changes, EVERYBODY)
@@ -405,7 +405,7 @@ async def test_reading_and_writing_one_record_reads_few(profiled: Filled) -> Non
     }
     event = await store.create(EVENT, load(EVENT.schema, dict(EVENT.sample) | links, store.site), AUTHOR)
     await store.update(EVENT, event["_id"], {"post_parent": ids["event"], "tags": []}, AUTHOR)
-    await store.sweep()
+    await store.maintain()
     await store.ids.catch_up()
     token = await store.tokens.create("someone", Role.EDITOR)
     assert await store.tokens.caller(token) is not None

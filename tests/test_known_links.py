@@ -9,8 +9,8 @@ import pytest
 
 from schemas import CATEGORY, KINDS, TAG, VENUE, Kind
 from service.store import known_links
-from service.store.copies import FIELD
-from service.store.links import Links
+from service.store.links.fanout import FIELD
+from service.store.links.resolving import Links
 from tests.checker import agrees
 from tests.conftest import Api
 from tests.samples import named
@@ -87,7 +87,7 @@ async def test_the_epoch_ends_before_events_are_looked_for(
     """What is stored after the look, and before the change is acknowledged, shows the change."""
     record = await pair[0].made(kind.plural, **{kind.title: "Old name"})
     body = await remembered(pair[0], kind, record["id"])
-    copies, seen = pair[1].store.copies, []
+    copies, seen = pair[1].store.fanout, []
     show = copies._show
 
     async def with_a_newcomer(*arguments: Any) -> None:
@@ -197,7 +197,7 @@ async def test_an_epoch_that_was_lost_is_followed_by_another(api: Api) -> None:
     venue = await api.made("venues", venue="Hall")
     body = await remembered(api, VENUE, venue["id"])
     await api.store.database["counters"].delete_one({"_id": "epoch"})
-    epoch = api.store.copies.epoch
+    epoch = api.store.fanout.epoch
     assert (await api.post("/events", body))[0] == 201
     assert await epoch.now()
     assert await epoch.now() == await epoch.now()

@@ -60,8 +60,8 @@ async def made(store: Store, **body: Any) -> int:
 async def listed(store: Store, **query: Any) -> list[int]:
     asked = load(EVENT.query, {"per_page": "1000"} | query, store.site)
     page = await store.page(EVENT, asked, PUBLIC)
-    assert page.total == len(page.glances)
-    return [record["_id"] for record in page.glances]
+    assert page.total == len(page.heads)
+    return [record["_id"] for record in page.heads]
 
 
 # Time

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from config import FIELDS
-from service.store.versions import OLDEST
+from service.mongodb_versions import OLDEST
 from tests.conftest import Api
 from tests.test_document import MORE_BODY, MORE_QUERY
 

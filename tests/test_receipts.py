@@ -1,4 +1,4 @@
-"""Receipts: two imports that have the same lines store each of them once, whoever comes first."""
+"""ImportLedger: two imports that have the same lines store each of them once, whoever comes first."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from schemas.caller import EVERYBODY
 from schemas.errors import Unavailable
 from service.lines import Line, read
 from service.store import Store
-from service.store.bulk import Bulk, Outcome, bulk
-from service.store.drafts import Row
+from service.store.records.drafting import Row
+from service.store.records.importing import Bulk, Outcome, bulk
 from tests.checker import agrees
 
 TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
@@ -31,7 +31,7 @@ def rows_of(store: Store, number: int = 5) -> list[Row]:
 
 
 class Waiting(Bulk):
-    """Waits before it stores what it has given receipts for."""
+    """Waits before it stores what it has given ledger for."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, EVENT, EVERYBODY)
@@ -97,7 +97,7 @@ async def test_a_line_that_the_database_refuses_can_be_imported_later(
     assert isinstance(outcome.refused[2], Unavailable)
     assert "line 2 is not stored: no room" in caplog.text
     async with bulk(store, EVENT, EVERYBODY) as way:
-        known = await way.receipts.known(row.mark for row in rows)
+        known = await way.ledger.known(row.mark for row in rows)
         assert known == {row.mark for row in rows} - {rows[2].mark}
         assert await way.store([rows[2]]) == Outcome(imported=1)
     await alone(store, 5)

@@ -17,14 +17,14 @@ from schemas.errors import Problems
 from schemas.kind import load
 from schemas.zones import parse_zone
 from service.store import Store, depths, totals
-from service.store.client import Database
 from service.store.days import Days
-from service.store.event_lists import DATES, date_conditions
-from service.store.facts import FACTS, Move
-from service.store.lists import asking
+from service.store.event_changes import FACTS, Move
+from service.store.lists.event_filters import DATES, date_conditions
+from service.store.lists.pages import asking
+from service.store.lists.predicates import Unknown, fields_of, matches
 from service.store.marks import MOST, START, Mark, Marks, Place
-from service.store.matching import Unknown, fields_of, matches
-from service.store.snapshots import snapshot
+from service.store.mongo.client import Database
+from service.store.mongo.snapshots import snapshot
 from tests.conftest import Api
 
 HIDDEN = {"hide_from_listings": False}
@@ -168,7 +168,7 @@ async def test_days_that_are_lost_are_not_counted_for_each_stretch(
 async def test_a_list_of_too_many_days_is_counted_each_time(
     api: Api, by_days: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.store.snapshots.MOST", 2)
+    monkeypatch.setattr("service.store.mongo.snapshots.MOST", 2)
     for day in ("2027-06-01", "2027-06-02", "2027-06-03"):
         await api.event("Event", start_date=day, end_date=day)
     for day in range(3, 9):
@@ -246,13 +246,13 @@ async def test_a_change_of_either_process_is_told_without_counting_again(
 async def test_a_stream_that_fell_behind_or_broke_is_begun_anew(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api.store.news, "_heard", type(api.store.news._heard)(maxlen=3))
+    monkeypatch.setattr(api.store.feed, "_heard", type(api.store.feed._heard)(maxlen=3))
     await api.event("First")
     assert (await api.get("/events"))[1]["total"] == 1
     for number in range(8):
         await api.event(f"Event {number}")
     assert (await api.get("/events"))[1]["total"] == 9
-    await api.store.news.close()
+    await api.store.feed.close()
     await api.event("Last")
     assert (await api.get("/events"))[1]["total"] == 10
 

@@ -19,13 +19,13 @@ from schemas.errors import Problem, Problems
 from schemas.kind import Kind
 from schemas.site import Site
 from service.background import background_task
-from service.store.changes import Changes
-from service.store.client import Client, Database, connect
-from service.store.failures import Failures, brief
+from service.failures import Failures, brief
 from service.store.foresight import foresee
-from service.store.indexes import create_indexes
-from service.store.lists import Page, find_page
-from service.store.records import NO_PROBLEMS
+from service.store.lists.pages import Page, find_page
+from service.store.mongo.client import Client, Database, connect
+from service.store.mongo.indexes import create_indexes
+from service.store.records.reading import NO_PROBLEMS
+from service.store.records.updating import Changes
 from service.store.tokens import Tokens
 
 __all__ = ["Page", "Store", "open_store"]
@@ -71,12 +71,12 @@ class Store(Changes):
             return False
         return self.started
 
-    async def sweep(self) -> None:
+    async def maintain(self) -> None:
         """Background maintenance: publish what is due, finish work of crashed processes, read changes."""
         await self.publish_due()
-        await self.copies.finish_chores()
-        await self.counts.sweep(self.site.now())
-        await self.news.keep_up()
+        await self.fanout.resume_abandoned()
+        await self.counts.maintain(self.site.now())
+        await self.feed.keep_up()
 
     async def foresee(self, stranger: Caller) -> None:
         """Warm the default event list once a day: each day it starts with other events."""
@@ -95,7 +95,7 @@ class Store(Changes):
         except PyMongoError as error:
             self._starting.failed(error)
 
-    async def keep_sweeping(self, stranger: Caller) -> None:
+    async def keep_maintained(self, stranger: Caller) -> None:
         """Run background maintenance forever; start the store first if MongoDB was not usable before."""
         while True:
             try:
@@ -109,7 +109,7 @@ class Store(Changes):
 
     async def _maintain(self, stranger: Caller) -> None:
         try:
-            await self.sweep()
+            await self.maintain()
             await self.foresee(stranger)
             self._maintenance.succeeded()
         except (PyMongoError, Problem) as error:
@@ -119,8 +119,8 @@ class Store(Changes):
         """Wait up to a second for background tasks; what is left is persisted and resumed by maintenance."""
         if under_way := self._tasks | self.counts.tasks | self.tokens.tasks:
             await asyncio.wait(under_way, timeout=1)
-        await self.generation.close()
-        await self.news.close()
+        await self.clock.close()
+        await self.feed.close()
         self.passwords.close()
 
     async def publish_due(self) -> None:
@@ -132,7 +132,7 @@ class Store(Changes):
 
 @asynccontextmanager
 async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) -> AsyncIterator[Store]:
-    """Open a store; if `patient`, a database that is not usable yet is left to `keep_sweeping`."""
+    """Open a store; if `patient`, a database that is not usable yet is left to `keep_maintained`."""
     client = connect(uri)
     try:
         store = Store(client, client[name], site)
@@ -146,7 +146,7 @@ async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) 
 
 
 @asynccontextmanager
-async def sweeping(store: Store, stranger: Caller) -> AsyncIterator[None]:
+async def maintaining(store: Store, stranger: Caller) -> AsyncIterator[None]:
     """Run background maintenance while open; lists are warmed for `stranger`, an anonymous caller."""
-    async with background_task(store.keep_sweeping(stranger)):
+    async with background_task(store.keep_maintained(stranger)):
         yield

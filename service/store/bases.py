@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from functools import partial
 
-from service.store.asked import Condition, key_of
-from service.store.client import Database
+from service.store.change_feed import ChangeFeed
 from service.store.days import Days, grouped
 from service.store.joint import Joint
-from service.store.news import News
-from service.store.snapshots import TooMany, snapshot
+from service.store.lists.query import Condition, key_of
+from service.store.mongo.client import Database
+from service.store.mongo.snapshots import TooMany, snapshot
 from service.store.tally import Tally, keep
 
 SEVERAL = 8
@@ -26,8 +26,8 @@ NO_MORE = -(10**9)
 class Bases:
     """Running totals with day histograms, by filter."""
 
-    def __init__(self, database: Database, news: News) -> None:
-        self._database, self._news = database, news
+    def __init__(self, database: Database, feed: ChangeFeed) -> None:
+        self._database, self._feed = database, feed
         self._tallies: OrderedDict[bytes, Tally] = OrderedDict()
         self._asked: Counter[bytes] = Counter()
         self._joint = Joint[Tally]()
@@ -36,7 +36,7 @@ class Bases:
         """Return a list's running total with its histogram; None if it is not worth building."""
         key = key_of(conditions)
         tally = self._tallies.pop(key, None)
-        if not tally or not tally.hears(self._news) or not tally.days:
+        if not tally or not tally.hears(self._feed) or not tally.days:
             tally = await self._counted(key, conditions) if self._is_asked_often(key) else None
         if tally:
             keep(self._tallies, key, tally, KEPT)
@@ -59,7 +59,7 @@ class Bases:
         return tally
 
     async def _count(self, conditions: list[Condition]) -> Tally:
-        seen = self._news.oldest
+        seen = self._feed.oldest
         rows, at = await snapshot(self._database, grouped(conditions))
-        await self._news.catch_up()  # read the feed up to the snapshot
+        await self._feed.catch_up()  # read the feed up to the snapshot
         return Tally(conditions, at, sum(row["n"] for row in rows), seen, Days(rows))

@@ -19,12 +19,12 @@ from pymongo import UpdateOne
 
 from schemas.event import EVENT
 from schemas.event_view import LINKED
-from service.store.batches import Batch
-from service.store.client import Database
-from service.store.copies import Copies, in_background
 from service.store.debts import Debt, Debts, Note, Plan, Truth, Use
-from service.store.usage import Step, has_end, was_cut
-from service.store.visibility import UNLOCKED
+from service.store.links.fanout import Fanout, in_background
+from service.store.links.usage import Step, has_end, was_cut
+from service.store.lists.visibility import UNLOCKED
+from service.store.mongo.client import Database
+from service.store.mongo.coalescing import Batcher
 
 MANY = 500
 """Pending entries at which a process applies the outbox without waiting for background maintenance."""
@@ -45,11 +45,11 @@ def marks_of(notes: Iterable[Note]) -> set[ObjectId | None]:
 class Counts:
     """Keeps the usage counters of linked records up to date with the events."""
 
-    def __init__(self, database: Database, copies: Copies) -> None:
+    def __init__(self, database: Database, copies: Fanout) -> None:
         self._database = database
         self._copies = copies
         self.debts = Debts(database)
-        self._batch = Batch[None, None](self._count)
+        self._batch = Batcher[None, None](self._count)
         self.tasks: set[asyncio.Task[None]] = set()
 
     def keep_up(self) -> None:
@@ -59,9 +59,9 @@ class Counts:
 
     async def catch_up(self) -> None:
         """Return when every write acknowledged before the call is counted."""
-        await self._batch.ask(None)
+        await self._batch.load(None)
 
-    async def sweep(self, now: datetime) -> None:
+    async def maintain(self, now: datetime) -> None:
         await self.catch_up()
         await self.debts.drop(now - UNWRITTEN)
 

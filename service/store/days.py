@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from service.store.asked import Condition
-from service.store.facts import Move
-from service.store.matching import COMPARISONS
+from service.store.event_changes import Move
+from service.store.lists.predicates import COMPARISONS
+from service.store.lists.query import Condition
 
 START, END = FIELDS = ("start_utc", "end_utc")
 DAY = timedelta(days=1)

@@ -19,8 +19,8 @@ from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 from pymongo.read_concern import ReadConcern
 
-from service.store.batches import Batch
-from service.store.client import Database
+from service.store.mongo.client import Database
+from service.store.mongo.coalescing import Batcher
 
 Use = tuple[str, int]
 """A link field of events, and the id of a record linked there."""
@@ -79,8 +79,8 @@ class Debts:
 
     def __init__(self, database: Database) -> None:
         self._notes = database["debts"]
-        self._writing = Batch[Debt, None](self._write)
-        self._crossing = Batch[Debt, None](self._cross_off)
+        self._writing = Batcher[Debt, None](self._write)
+        self._crossing = Batcher[Debt, None](self._cross_off)
         self.unseen = 0
         """Entries that this process has added since it last read the outbox."""
 
@@ -90,11 +90,11 @@ class Debts:
         if not debt.changes:
             yield
             return
-        await self._writing.ask(debt)
+        await self._writing.load(debt)
         try:
             yield
         except DuplicateKeyError:  # after other errors it may have been written
-            await self._crossing.ask(debt)
+            await self._crossing.load(debt)
             raise
 
     async def _write(self, debts: Sequence[Debt]) -> dict[Debt, None]:

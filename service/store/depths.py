@@ -7,11 +7,11 @@ from contextlib import suppress
 
 from schemas.event import EVENT
 from schemas.kind import Document
-from service.store.asked import Asked
-from service.store.client import Database
-from service.store.matching import Unknown
-from service.store.news import News
-from service.store.snapshots import snapshot
+from service.store.change_feed import ChangeFeed
+from service.store.lists.predicates import Unknown
+from service.store.lists.query import ListQuery
+from service.store.mongo.client import Database
+from service.store.mongo.snapshots import snapshot
 from service.store.tally import Tally
 
 FAR = 4000
@@ -23,8 +23,8 @@ NEAR = 200
 class Depths:
     """Reads a list of events by rank, the position in the list."""
 
-    def __init__(self, database: Database, asked: Asked, tally: Tally, news: News) -> None:
-        self._database, self._asked, self._tally, self._news = database, asked, tally, news
+    def __init__(self, database: Database, asked: ListQuery, tally: Tally, feed: ChangeFeed) -> None:
+        self._database, self._asked, self._tally, self._feed = database, asked, tally, feed
         self._marks = tally.marks_of(asked.sort)
         self._place = {name: 1 for name, _ in asked.sort}
 
@@ -56,14 +56,14 @@ class Depths:
     async def _survey(self, rank: int, limit: int, shown: Mapping[str, int]) -> list[Document]:
         """Return records from a rank on, and set an anchor at the first unless there is one near."""
         seen, mark = self._tally.seen, self._marks.before(rank)
-        skip, ways = rank - mark.rank, self._marks.beyond(mark)
+        skip, any_of = rank - mark.rank, self._marks.beyond(mark)
         if skip <= NEAR:
-            return await self._asked.rows(self._database[EVENT.plural], skip, limit, shown, ways)
-        wanted = self._asked.pipeline(skip, limit, {**shown, **self._place}, ways)
+            return await self._asked.rows(self._database[EVENT.plural], skip, limit, shown, any_of)
+        wanted = self._asked.pipeline(skip, limit, {**shown, **self._place}, any_of)
         rows, at = await snapshot(self._database, wanted)
-        await self._news.catch_up()
+        await self._feed.catch_up()
         with suppress(Unknown):
-            moves = self._tally.moves(self._news, seen)
-            if rows and self._tally.hears(self._news):
+            moves = self._tally.moves(self._feed, seen)
+            if rows and self._tally.hears(self._feed):
                 self._marks.learn(mark, skip, rows[0], at, moves)
         return rows

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from bson import ObjectId
 
-from service.store.batches import Batch
-from service.store.client import Database
+from service.store.mongo.client import Database
+from service.store.mongo.coalescing import Batcher
 
 EPOCH = {"_id": "epoch"}
 
@@ -25,11 +25,11 @@ class Epoch:
 
     def __init__(self, database: Database) -> None:
         self._marks = database["counters"]
-        self._batch = Batch[None, ObjectId](self._look)
+        self._batch = Batcher[None, ObjectId](self._look)
 
     async def now(self) -> ObjectId | None:
         """The current stamp; None if there was none, so that nothing read earlier can be trusted."""
-        return await self._batch.ask(None)
+        return await self._batch.load(None)
 
     async def _look(self, _: Sequence[None]) -> dict[None, ObjectId]:
         if found := await self._marks.find_one(EPOCH):

@@ -6,8 +6,8 @@ from schemas.caller import Caller
 from schemas.event import EVENT
 from schemas.kind import load
 from service.store.depths import FAR
-from service.store.lists import find_page
-from service.store.records import Records
+from service.store.lists.pages import find_page
+from service.store.records.reading import Records
 
 
 async def foresee(records: Records, caller: Caller) -> None:

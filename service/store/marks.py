@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from bson import Timestamp
 
-from service.store.asked import Condition, Sort
-from service.store.facts import Facts, Move
-from service.store.matching import Unknown
+from service.store.event_changes import Facts, Move
+from service.store.lists.predicates import Unknown
+from service.store.lists.query import Condition, Sort
 
 Place = tuple[Any, ...]
 """A record's values of the sort fields."""
@@ -46,13 +46,13 @@ class Marks:
 
     def beyond(self, mark: Mark) -> list[Condition]:
         """Alternative conditions, one of which holds for each record at or after an anchor."""
-        ways: list[Condition] = []
+        any_of: list[Condition] = []
         same: dict[str, Any] = {}
         for name, value in zip(self._names, mark.place, strict=False):
             operator = self._past + ("e" if name == self._names[-1] else "")
-            ways.append({**same, name: {operator: value}})
+            any_of.append({**same, name: {operator: value}})
             same[name] = value
-        return ways
+        return any_of
 
     def learn(self, start: Mark, skipped: int, record: Facts, at: Timestamp, moves: Iterable[Move]) -> None:
         """Set an anchor at a record that was `skipped` records behind the anchor `start` at the time `at`.

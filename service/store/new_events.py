@@ -12,13 +12,13 @@ from pymongo.errors import PyMongoError
 
 from schemas.event import EVENT
 from schemas.kind import Document
-from service.store.batches import Batch
-from service.store.copies import Copies
 from service.store.counts import Counts
 from service.store.debts import Debt
 from service.store.epoch import Outdated
-from service.store.inserts import Inserts
-from service.store.usage import changed_uses
+from service.store.links.fanout import Fanout
+from service.store.links.usage import changed_uses
+from service.store.mongo.bulk_writes import Inserts
+from service.store.mongo.coalescing import Batcher
 
 log = logging.getLogger("kalends.store")
 Epochs = Mapping[int, ObjectId]
@@ -49,14 +49,14 @@ class Fate:
 class NewEvents:
     """Stores events in batches; each succeeds or fails independently of the others."""
 
-    def __init__(self, inserts: Inserts, copies: Copies, counts: Counts) -> None:
+    def __init__(self, inserts: Inserts, copies: Fanout, counts: Counts) -> None:
         self._inserts, self._copies, self._counts = inserts, copies, counts
-        self._batch = Batch[Newcomer, Fate](self._store, AT_ONCE, MOST)
+        self._batch = Batcher[Newcomer, Fate](self._store, AT_ONCE, MOST)
 
     async def one(self, event: Document, epoch: ObjectId | None) -> bool:
         """Store an event; raises DuplicateKeyError if its slug is taken, Outdated if the version stamp has
         changed. Return whether linked records have changed while it was stored."""
-        fate = await self._batch.ask(Newcomer(event, epoch))
+        fate = await self._batch.load(Newcomer(event, epoch))
         if fate and fate.refused:
             raise fate.refused
         return bool(fate and fate.is_stale)

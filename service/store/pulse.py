@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import bson
 
-from service.store.client import Client
+from service.store.mongo.client import Client
 
 Address = tuple[str, int | None]
 PREFIX = struct.Struct("<iiiiiB")

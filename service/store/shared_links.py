@@ -9,10 +9,10 @@ from typing import Any
 from schemas.caller import Caller
 from schemas.kind import Document, Kind
 from schemas.site import Site
-from service.store.client import Database
 from service.store.known_links import is_sure
-from service.store.links import Links, Maker, New, Wishes, wishes_of
-from service.store.wishes import Found, Wish
+from service.store.links.references import Candidates, LinkRef
+from service.store.links.resolving import EventRefs, Links, New, RecordFactory, refs_of
+from service.store.mongo.client import Database
 
 MOST = 20_000
 """Maximum number of cached records; beyond that the cache is cleared."""
@@ -21,7 +21,7 @@ MOST = 20_000
 class SharedLinks(Links):
     """Links with a cache. Whoever stores the copies must check that they are still current."""
 
-    def __init__(self, database: Database, site: Site, make: Maker) -> None:
+    def __init__(self, database: Database, site: Site, make: RecordFactory) -> None:
         super().__init__(database, site, self._make_apart)
         self._prepare = make
         self.forget()
@@ -32,19 +32,19 @@ class SharedLinks(Links):
         self._slugs: defaultdict[str, set[str]] = defaultdict(set)
         if max(len(self._known), len(self._looked)) > MOST:
             self.forget()
-        wishes = [wish for data in bodies for wish in wishes_of(self._sent(data)).of]
-        unknown = Wishes([(kind, wish) for kind, wish in wishes if not self._is_known(kind, wish)])
+        refs = [ref for data in bodies for ref in refs_of(self._sent(data)).of]
+        unknown = EventRefs([(kind, ref) for kind, ref in refs if not self._is_known(kind, ref)])
         self._known.add_all(await super()._find(unknown))
-        self._looked.update((kind.name, repr(wish)) for kind, wish in unknown.of)
+        self._looked.update((kind.name, repr(ref)) for kind, ref in unknown.of)
 
-    def _is_known(self, kind: Kind, wish: Wish) -> bool:
+    def _is_known(self, kind: Kind, ref: LinkRef) -> bool:
         # A record that was found for another link may not be the best match.
-        record = self._known.meant(kind, wish) if (kind.name, repr(wish)) in self._looked else None
-        return record is not None and (isinstance(wish, dict) or is_sure(wish, record))
+        record = self._known.match(kind, ref) if (kind.name, repr(ref)) in self._looked else None
+        return record is not None and (isinstance(ref, dict) or is_sure(ref, record))
 
     def forget(self) -> None:
         """Clear the cache, after a linked record has changed."""
-        self._known, self._looked = Found(), set[tuple[str, str]]()
+        self._known, self._looked = Candidates(), set[tuple[str, str]]()
 
     def keep(self, new: Iterable[New]) -> None:
         """Add the new records of an event of this batch, so that others can link to them."""
@@ -53,7 +53,7 @@ class SharedLinks(Links):
             self._slugs[kind.name].add(record["slug"])
             self._known.add(kind, record)
 
-    async def _find(self, wishes: Wishes) -> Found:
+    async def _find(self, refs: EventRefs) -> Candidates:
         return self._known
 
     async def _make_apart(self, kind: Kind, data: Document, caller: Caller, taken: set[str]) -> Document:

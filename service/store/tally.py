@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from bson import Timestamp
 
-from service.store.asked import Condition, Sort
+from service.store.change_feed import ChangeFeed
 from service.store.days import FIELDS, Days
-from service.store.facts import Change, Move
+from service.store.event_changes import Change, Move
+from service.store.lists.predicates import Unknown, fields_of, matches
+from service.store.lists.query import Condition, Sort
 from service.store.marks import Marks
-from service.store.matching import Unknown, fields_of, matches
-from service.store.news import News
 
 GONE = -1
 """Value of `seen` for a total that must be counted again."""
@@ -37,10 +37,10 @@ class Tally:
     def marks_of(self, sort: Sort) -> Marks:
         return self.marks.setdefault(sort[0], Marks(sort))
 
-    def hears(self, news: News) -> bool:
+    def hears(self, feed: ChangeFeed) -> bool:
         """Apply new changes; return False if the list must be counted again."""
-        if self.seen >= news.oldest:
-            changes, self.seen = news.since(self.seen), news.number
+        if self.seen >= feed.oldest:
+            changes, self.seen = feed.since(self.seen), feed.number
             if all(self._takes(change) for change in changes if change.at > self.at):
                 return True
         self.seen = GONE
@@ -59,11 +59,11 @@ class Tally:
                 one.shift(move)
         return True
 
-    def moves(self, news: News, number: int) -> list[Move]:
+    def moves(self, feed: ChangeFeed, number: int) -> list[Move]:
         """The events that entered or left the list since a change; raises Unknown if that is not known."""
-        if number < news.oldest:
+        if number < feed.oldest:
             raise Unknown
-        return [move for change in news.since(number) for move in self._moves(change)]
+        return [move for change in feed.since(number) for move in self._moves(change)]
 
     def _moves(self, change: Change) -> list[Move]:
         if change.touched is not None and not change.touched & (self._fields | self._orders()):

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from pymongo.errors import PyMongoError
 
 from schemas.caller import Caller, Role
-from service.store.client import Database
-from service.store.failures import brief
-from service.store.ids import Ids
+from service.failures import brief
+from service.store.mongo.client import Database
+from service.store.mongo.id_blocks import Ids
 
 FRESH = 3.0
 """Seconds that a token look-up is cached; a revoked or expired token works at most this much longer."""

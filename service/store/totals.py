@@ -7,13 +7,13 @@ from functools import partial
 
 from bson import Timestamp
 
-from service.store.asked import Condition, key_of
 from service.store.bases import Bases
-from service.store.client import Database
+from service.store.change_feed import ChangeFeed
 from service.store.days import split
 from service.store.joint import Joint
-from service.store.news import News
-from service.store.snapshots import Row, snapshot
+from service.store.lists.query import Condition, key_of
+from service.store.mongo.client import Database
+from service.store.mongo.snapshots import Row, snapshot
 from service.store.tally import Tally, keep
 
 TRIES = 3
@@ -26,11 +26,11 @@ NEVER = Timestamp(0, 0)
 class Totals:
     """Running totals, by filter."""
 
-    def __init__(self, database: Database, news: News) -> None:
+    def __init__(self, database: Database, feed: ChangeFeed) -> None:
         self._database = database
-        self._news = news
+        self._feed = feed
         self._tallies: OrderedDict[bytes, Tally] = OrderedDict()
-        self._bases = Bases(database, news)
+        self._bases = Bases(database, feed)
         self._joint = Joint[Tally]()
 
     async def of(self, conditions: list[Condition]) -> Tally:
@@ -38,8 +38,8 @@ class Totals:
         key = key_of(conditions)
         for _ in range(TRIES):
             tally = self._tallies.get(key) or await self._joint.do(key, partial(self._count, key, conditions))
-            await self._news.catch_up()
-            if tally.hears(self._news):
+            await self._feed.catch_up()
+            if tally.hears(self._feed):
                 keep(self._tallies, key, tally, KEPT)
                 break
             self._tallies.pop(key, None)
@@ -47,7 +47,7 @@ class Totals:
 
     async def _count(self, key: bytes, conditions: list[Condition]) -> Tally:
         """Count a list. The total is kept even if all callers are cancelled: the next one can use it."""
-        await self._news.catch_up()  # the change stream must be open before the snapshot
+        await self._feed.catch_up()  # the change stream must be open before the snapshot
         tally = await self._by_days(conditions) or await self._read(conditions, [conditions])
         keep(self._tallies, key, tally, KEPT)
         return tally
@@ -61,16 +61,16 @@ class Totals:
         tallies, parts = [base], stretch.parts()
         if parts:
             tallies.append(await self._read([*conditions, {"$or": parts}], disjoint(conditions, parts)))
-            await self._news.catch_up()
+            await self._feed.catch_up()
         # No await from here on, so that both have applied the same changes.
-        if not all(tally.hears(self._news) for tally in tallies) or base.days is None:
+        if not all(tally.hears(self._feed) for tally in tallies) or base.days is None:
             return None
         total = base.days.within(*stretch.days.values()) + sum(tally.total for tally in tallies[1:])
-        return Tally(conditions, NEVER, total, self._news.number)
+        return Tally(conditions, NEVER, total, self._feed.number)
 
     async def _read(self, conditions: list[Condition], parts: list[list[Condition]]) -> Tally:
         """Count the events of a list, all parts in one snapshot."""
-        seen = self._news.oldest
+        seen = self._feed.oldest
         rows, at = await snapshot(self._database, *map(counting, parts))
         return Tally(conditions, at, sum(row["n"] for row in rows), seen)
 

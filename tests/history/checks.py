@@ -135,7 +135,7 @@ def wrong_tree(categories: Records) -> Iterator[str]:
 
 
 def wrong_copies(shown: Snapshot) -> Iterator[str]:
-    """Copies that differ from their record. They may lag behind until maintenance has run."""
+    """Fanout that differ from their record. They may lag behind until maintenance has run."""
     for id, event in shown["events"].items():
         for plural, copies in linked(event).items():
             for copy in copies:

@@ -28,7 +28,7 @@ READERS = 2
 REQUEST_SECONDS = 90
 """The service itself gives up after 30 seconds."""
 SETTLING_SECONDS = 120.0
-"""Copies are brought up to date by maintenance, which runs every few seconds."""
+"""Fanout are brought up to date by maintenance, which runs every few seconds."""
 
 
 async def run(directory: Path, seconds: float, seed: int) -> History:

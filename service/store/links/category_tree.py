@@ -8,8 +8,8 @@ from typing import Any
 from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists, not_found
 from schemas.kind import Document, Kind
 from schemas.language import Text
-from service.store.client import Client, Database
-from service.store.wishes import name_key
+from service.store.links.references import name_key
+from service.store.mongo.client import Client, Database
 
 LOCK = {"_id": "category-tree"}
 CIRCLE = Text("A category cannot be its own ancestor.")

@@ -25,15 +25,15 @@ from schemas.event import EVENT
 from schemas.event_view import LINKED, is_locked, seen_copies
 from schemas.kind import Document, Kind
 from schemas.slugs import TRASHED, slug_of
-from service.store import tree
-from service.store.copies import in_background, is_copied
 from service.store.debts import Debt
-from service.store.facts import telling
-from service.store.links import New
-from service.store.lookups import PRIVATE, Ref
-from service.store.records import NO_PROBLEMS, TRIES, Records
-from service.store.usage import changed_uses
-from service.store.wishes import name_key
+from service.store.event_changes import telling
+from service.store.links import category_tree
+from service.store.links.fanout import in_background, is_copied
+from service.store.links.references import name_key
+from service.store.links.resolving import New
+from service.store.links.usage import changed_uses
+from service.store.mongo.loaders import HIDDEN_FIELDS, Ref
+from service.store.records.reading import NO_PROBLEMS, TRIES, Records
 
 PATIENCE = 2.0
 """Seconds that a request waits for the fan-out to events; the rest runs in the background."""
@@ -43,7 +43,7 @@ class Saved(NamedTuple):
     """An updated record, its fan-out job if events embed it, and whether its own links have changed."""
 
     record: Document
-    chore: Document | None = None
+    job: Document | None = None
     is_linked: bool = False
 
 
@@ -66,7 +66,7 @@ class Changes(Records):
             problems.refuse()
             return await self._update(kind, ref, data, caller, password, versions, check)
         except InvalidFields as refused:
-            stored = await self._wholes.one(kind.plural, ref)
+            stored = await self._wholes.load(kind.plural, ref)
             # Messages must not reveal stored values that are protected or not the caller's to edit.
             own = stored if stored and caller.may_write(stored) and not is_locked(stored) else None
             raise InvalidFields(refused.params | await self._problems(kind, data, caller, own)) from None
@@ -125,7 +125,7 @@ class Changes(Records):
         if not (settled := changed(kind, stored, settled, caller)):
             return Saved(stored)
         if any(name in kind.searched for name in settled):
-            settled |= await self.words.searchable(kind, stored | settled)
+            settled |= await self.vocabulary.searchable(kind, stored | settled)
         if kind.title in settled and not kind.is_post:
             settled["key"] = name_key(settled["name"])
         settled["modified_utc"] = self.site.now()
@@ -141,17 +141,17 @@ class Changes(Records):
             # Release the claim on the name that was made at creation.
             change["$unset"] = {"claim": ""}
         follows = any(is_copied(kind, name) for name in settled)
-        chore = await self.copies.announce(kind, stored["_id"]) if follows else None
+        job = await self.fanout.enqueue(kind, stored["_id"]) if follows else None
         if kind is EVENT:
             settled |= telling(stored, stored | settled)
         async with self.counts.debts.noted(debt):
             saved = await self._store_change(kind, stored, change, new)
-        return Saved(saved, chore, any(name in settled for name in kind.links)) if saved else None
+        return Saved(saved, job, any(name in settled for name in kind.links)) if saved else None
 
     async def _finish(self, saved: Saved) -> Document:
         """Run the fan-out and check embedded copies; the lock on the record is released already."""
-        if saved.chore:
-            await self._soon(self.copies.follow(saved.chore))
+        if saved.job:
+            await self._soon(self.fanout.run(saved.job))
         return await self._after_event(saved.record) if saved.is_linked else saved.record
 
     async def _store_change(
@@ -165,7 +165,9 @@ class Changes(Records):
             for other, record in new:
                 await self._collection(other).insert_one(record, session=session)
             if moves:
-                change["$set"]["ancestors"] = await tree.move(self.database, kind, stored, parent, session)
+                change["$set"]["ancestors"] = await category_tree.move(
+                    self.database, kind, stored, parent, session
+                )
             done = await self._collection(kind).update_one(query, change, session=session)
             if done.matched_count:
                 return after(stored, change)
@@ -175,7 +177,7 @@ class Changes(Records):
 
         if not new and not moves:
             return await write()
-        await tree.ensure_lock(self.database)
+        await category_tree.ensure_lock(self.database)
         async with await self.client.start_session() as session:
             saved: Document | None = await session.with_transaction(write)
             return saved
@@ -191,14 +193,14 @@ class Changes(Records):
         base = stored["slug"]
         if stored.get("status") == "trash":
             base = re.sub(rf"{TRASHED}(-\d+)?$", "", base)
-        wished = slug_of(data.get("slug") or "", base)
+        desired = slug_of(data.get("slug") or "", base)
         if settled.get("status", stored.get("status")) == "trash":
-            wished = base + TRASHED if stored.get("status") != "trash" else stored["slug"]
-        if wished == stored["slug"]:
+            desired = base + TRASHED if stored.get("status") != "trash" else stored["slug"]
+        if desired == stored["slug"]:
             return None
         if not kind.is_post:
-            return wished
-        return await self.slugs.free(kind.plural, wished, stored["_id"])
+            return desired
+        return await self.slugs.free(kind.plural, desired, stored["_id"])
 
     async def publish(self, kind: Kind, id: int) -> None:
         """Publish a scheduled record, unless its status has changed meanwhile."""
@@ -232,13 +234,13 @@ class Changes(Records):
 
     async def _remove(self, kind: Kind, stored: Document, versions: frozenset[int] | None) -> Document:
         """Delete a term permanently: it is removed from events, and its children move to its parent."""
-        chore = await self.copies.announce(kind, stored["_id"])
+        job = await self.fanout.enqueue(kind, stored["_id"])
         async for child in self._collection(kind).find({"parent": stored["_id"]}, {"_id": 1}):
-            await self.copies.announce(kind, child["_id"])
-        moved = await tree.remove(self.client, self.database, kind, stored["_id"], versions)
+            await self.fanout.enqueue(kind, child["_id"])
+        moved = await category_tree.remove(self.client, self.database, kind, stored["_id"], versions)
         for child in moved:
-            await self._soon(self.copies.follow(await self.copies.announce(kind, child)))
-        await self._soon(self.copies.follow(chore))
+            await self._soon(self.fanout.run(await self.fanout.enqueue(kind, child)))
+        await self._soon(self.fanout.run(job))
         return stored
 
 
@@ -260,6 +262,6 @@ def are_shown(field: str, copies: list[Document], stored: Document, caller: Call
 def after(stored: Document, change: Document) -> Document:
     """The record after an update, computed locally: for find_one_and_update the server would store a second
     copy of the document, in case the driver retries the write."""
-    gone = PRIVATE.keys() | change.get("$unset", {}).keys()
+    gone = HIDDEN_FIELDS.keys() | change.get("$unset", {}).keys()
     now = stored | change["$set"] | {"version": stored["version"] + change["$inc"]["version"]}
     return {name: value for name, value in now.items() if name not in gone}

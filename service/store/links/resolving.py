@@ -18,14 +18,14 @@ from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.links import is_number
 from schemas.site import Site
-from service.store.batches import Batch
-from service.store.client import Database, collections
-from service.store.copies import copy_of
-from service.store.lookups import PRIVATE, find_in_many
-from service.store.wishes import Found, Wish, condition, name_key, wish_of
+from service.store.links.fanout import copy_of
+from service.store.links.references import Candidates, LinkRef, condition, link_ref, name_key
+from service.store.mongo.client import Database, collections
+from service.store.mongo.coalescing import Batcher
+from service.store.mongo.loaders import HIDDEN_FIELDS, find_in_many
 
 New = tuple[Kind, Document]
-Sent = Mapping[str, list[tuple[Any, Wish | None]]]
+Sent = Mapping[str, list[tuple[Any, LinkRef | None]]]
 """Field -> its links as sent, each with its link reference; None if no such record can exist yet."""
 FEW = 16
 """Up to this many copies are never too large together."""
@@ -33,7 +33,7 @@ LARGEST = 8_000_000
 """Maximum size of the copies in an event, in bytes; MongoDB limits a document to 16 MiB."""
 
 
-class Maker(Protocol):
+class RecordFactory(Protocol):
     """Builds a record of a kind from its input, without storing it."""
 
     async def __call__(self, kind: Kind, data: Document, caller: Caller, taken: set[str]) -> Document: ...
@@ -49,20 +49,20 @@ class Linked(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Wishes:
+class EventRefs:
     """The link references of one event."""
 
-    of: list[tuple[Kind, Wish]]
+    of: list[tuple[Kind, LinkRef]]
 
 
 class Links:
     """Turns the links that a client sent into embedded copies of existing or new records."""
 
-    def __init__(self, database: Database, site: Site, make: Maker) -> None:
+    def __init__(self, database: Database, site: Site, make: RecordFactory) -> None:
         self._collection = collections(database)
         self._site = site
         self._make = make
-        self._looks = Batch[Wishes, Found](self._look)
+        self._looks = Batcher[EventRefs, Candidates](self._look)
 
     async def resolve(self, data: Mapping[str, Any], caller: Caller) -> Linked:
         """Resolve all links sent for an event; raises InvalidFields with all invalid ones."""
@@ -70,7 +70,7 @@ class Links:
         new: list[New] = []
         wrong: dict[str, str] = {}
         sent = self._sent(data)
-        found = await self._find(wishes_of(sent))
+        found = await self._find(refs_of(sent))
         for field, links in sent.items():
             kind = LINKED[field]
             linked, made, problem = await self._field(kind, links, found, caller)
@@ -87,33 +87,33 @@ class Links:
 
     def _sent(self, data: Mapping[str, Any]) -> Sent:
         return {
-            field: [(link, wish_of(kind, link, self._site)) for link in data[field] or ()]
+            field: [(link, link_ref(kind, link, self._site)) for link in data[field] or ()]
             for field, kind in LINKED.items()
             if field in data
         }
 
-    async def _find(self, wishes: Wishes) -> Found:
-        return (await self._looks.ask(wishes) if wishes.of else None) or Found()
+    async def _find(self, refs: EventRefs) -> Candidates:
+        return (await self._looks.load(refs) if refs.of else None) or Candidates()
 
-    async def _look(self, asked: Sequence[Wishes]) -> dict[Wishes, Found]:
+    async def _look(self, asked: Sequence[EventRefs]) -> dict[EventRefs, Candidates]:
         """Find all records that the links of concurrent events refer to."""
-        wanted: defaultdict[str, list[Wish]] = defaultdict(list)
-        for wishes in asked:
-            for kind, wish in wishes.of:
-                wanted[kind.plural].append(wish)
-        parts = [(plural, condition(wishes)) for plural, wishes in wanted.items()]
-        found = Found()
-        for at, row in await find_in_many(self._collection, parts, PRIVATE):
+        wanted: defaultdict[str, list[LinkRef]] = defaultdict(list)
+        for refs in asked:
+            for kind, ref in refs.of:
+                wanted[kind.plural].append(ref)
+        parts = [(plural, condition(refs)) for plural, refs in wanted.items()]
+        found = Candidates()
+        for at, row in await find_in_many(self._collection, parts, HIDDEN_FIELDS):
             found.add(BY_PLURAL[parts[at][0]], row)
         return dict.fromkeys(asked, found)
 
     async def _field(
-        self, kind: Kind, links: list[tuple[Any, Wish | None]], found: Found, caller: Caller
+        self, kind: Kind, links: list[tuple[Any, LinkRef | None]], found: Candidates, caller: Caller
     ) -> tuple[list[Document], list[New], Text | None]:
         records: dict[int, Document] = {}
         new: list[New] = []
-        for link, wish in links:
-            record = None if wish is None else found.meant(kind, wish)
+        for link, ref in links:
+            record = None if ref is None else found.match(kind, ref)
             if record is None and isinstance(link, str):
                 record = next(
                     (made for _, made in new if name_key(link) in (made["key"], made["slug"])), None
@@ -132,14 +132,14 @@ class Links:
         return list(records.values()), new, None
 
 
-def wishes_of(sent: Sent) -> Wishes:
-    wishes = ((LINKED[field], wish) for field, links in sent.items() for _, wish in links)
-    return Wishes([(kind, wish) for kind, wish in wishes if wish is not None])
+def refs_of(sent: Sent) -> EventRefs:
+    refs = ((LINKED[field], ref) for field, links in sent.items() for _, ref in links)
+    return EventRefs([(kind, ref) for kind, ref in refs if ref is not None])
 
 
 async def find_term(database: Database, kind: Kind, text: str) -> Document | None:
     """Find a term by id, else by slug, else by name, ignoring case."""
-    found = Found()
-    for row in await database[kind.plural].find(condition([text]), PRIVATE).to_list(None):
+    found = Candidates()
+    for row in await database[kind.plural].find(condition([text]), HIDDEN_FIELDS).to_list(None):
         found.add(kind, row)
-    return found.meant(kind, text)
+    return found.match(kind, text)

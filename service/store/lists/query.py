@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import bson
 
 from schemas.kind import Document
-from service.store.client import Collection
+from service.store.mongo.client import Collection
 
 Condition = dict[str, Any]
 Sort = list[tuple[str, int]]
@@ -19,7 +19,7 @@ def key_of(conditions: list[Condition]) -> bytes:
     return bson.encode({"": conditions})
 
 
-class Asked(NamedTuple):
+class ListQuery(NamedTuple):
     """Conditions that must all hold, the sort order, and an index hint where the planner chooses badly."""
 
     conditions: list[Condition]
@@ -36,22 +36,22 @@ class Asked(NamedTuple):
         skip: int,
         limit: int,
         shown: Mapping[str, int],
-        ways: Sequence[Condition] = (),
+        any_of: Sequence[Condition] = (),
     ) -> list[Document]:
-        """Return a slice of the records; with `ways`, of those that meet at least one of these conditions."""
-        found = collection.find(self._either(ways), shown, sort=self.sort, hint=self.hint)
+        """Return a slice of the records; with `any_of`, of those that meet one of these conditions."""
+        found = collection.find(self._either(any_of), shown, sort=self.sort, hint=self.hint)
         return await found.skip(skip).limit(limit).to_list(None)
 
     def pipeline(
-        self, skip: int, limit: int, shown: Mapping[str, int], ways: Sequence[Condition]
+        self, skip: int, limit: int, shown: Mapping[str, int], any_of: Sequence[Condition]
     ) -> list[Condition]:
         """The same query as an aggregation pipeline."""
-        first = [{"$match": self._either(ways)}, {"$sort": dict(self.sort)}]
+        first = [{"$match": self._either(any_of)}, {"$sort": dict(self.sort)}]
         return [*first, {"$skip": skip}, {"$limit": limit}, {"$project": shown}]
 
-    def _either(self, ways: Sequence[Condition]) -> Condition:
+    def _either(self, any_of: Sequence[Condition]) -> Condition:
         # Repeat all conditions in each branch: only then does each use an index, with a sorted merge.
-        return {"$or": [{"$and": [*self.conditions, way]} for way in ways]} if ways else self.filter
+        return {"$or": [{"$and": [*self.conditions, way]} for way in any_of]} if any_of else self.filter
 
 
 def ordered(field: str, direction: str | None) -> Sort:

@@ -13,7 +13,7 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problem, TermExists
 from schemas.event import EVENT
 from schemas.kind import Document, Kind
-from service.store.records import Records, wished_slug
+from service.store.records.reading import Records, desired_slug
 from service.store.shared_links import MOST, SharedLinks
 
 
@@ -38,7 +38,7 @@ class Drafts(Records):
 
     def __init__(self, store: Records, kind: Kind, caller: Caller) -> None:
         super().__init__(store.client, store.database, store.site)
-        self.ids, self.words, self.passwords = store.ids, store.words, store.passwords
+        self.ids, self.vocabulary, self.passwords = store.ids, store.vocabulary, store.passwords
         self.kind, self._caller = kind, caller
         self._last_slugs: dict[str, int] = {}
         self._shared = self._links = SharedLinks(self.database, self.site, self._prepare_linked)
@@ -96,13 +96,13 @@ class Drafts(Records):
     async def _name_all(self, made: Sequence[Made]) -> None:
         """Assign slugs, ids and search fields, each with one look-up for the batch."""
         kind, records = self.kind, [record for _, record in made]
-        wished = [wished_slug(kind, row.data) for row, _ in made]
-        slugs = await self.slugs.free_for_all(kind.plural, wished, self._last_slugs)
+        desired = [desired_slug(kind, row.data) for row, _ in made]
+        slugs = await self.slugs.free_for_all(kind.plural, desired, self._last_slugs)
         ids = await self.ids.many(kind.ids, len(records))
         for record, slug, id in zip(records, slugs, ids, strict=True):
             record.update(slug=slug, _id=id)
         for plural, many in [(kind.plural, records), *self._linked().items()]:
-            found = await self.words.all_searchable(BY_PLURAL[plural], many)
+            found = await self.vocabulary.all_searchable(BY_PLURAL[plural], many)
             for record, searchable in zip(many, found, strict=True):
                 record.update(searchable)
 

@@ -6,36 +6,36 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from service.store.batches import Batch
-from service.store.client import Collection, Database, collections
+from service.store.mongo.client import Collection, Database, collections
+from service.store.mongo.coalescing import Batcher
 
 Ref = int | str
 Row = dict[str, Any]
-Asked = tuple[str, Ref]
+ListQuery = tuple[str, Ref]
 """The plural of a kind, and the id or slug of a record."""
-Rows = Mapping[Asked, Row]
-PRIVATE = {"tok": 0, "text": 0, "sort": 0, "told": 0}
+Rows = Mapping[ListQuery, Row]
+HIDDEN_FIELDS = {"tok": 0, "text": 0, "sort": 0, "told": 0}
 """Fields that are not loaded when a record is shown, changed or embedded."""
 
 
-class Lookup:
+class RecordLoader:
     """Loads records of any kind with a given projection."""
 
     def __init__(self, database: Database, shown: Mapping[str, int]) -> None:
         self._collection = collections(database)
         self._shown = shown
-        self._batch = Batch[tuple[Asked, ...], Rows](self._look)
+        self._batch = Batcher[tuple[ListQuery, ...], Rows](self._look)
 
-    async def one(self, plural: str, ref: Ref) -> Row | None:
+    async def load(self, plural: str, ref: Ref) -> Row | None:
         """Load a record. Concurrent callers may get the same object: do not modify it."""
-        return (await self.many([(plural, ref)])).get((plural, ref))
+        return (await self.load_many([(plural, ref)])).get((plural, ref))
 
-    async def many(self, asked: Iterable[Asked]) -> Rows:
+    async def load_many(self, asked: Iterable[ListQuery]) -> Rows:
         """Load the records that exist; the result may contain others, too."""
         wanted = tuple(asked)
-        return (await self._batch.ask(wanted) or {}) if wanted else {}
+        return (await self._batch.load(wanted) or {}) if wanted else {}
 
-    async def _look(self, asked: Sequence[tuple[Asked, ...]]) -> dict[tuple[Asked, ...], Rows]:
+    async def _look(self, asked: Sequence[tuple[ListQuery, ...]]) -> dict[tuple[ListQuery, ...], Rows]:
         wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
         for plural, ref in {one for many in asked for one in many}:
             wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)

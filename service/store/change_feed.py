@@ -13,21 +13,21 @@ from pymongo.change_stream import CollectionChangeStream
 from pymongo.errors import PyMongoError
 
 from schemas.event import EVENT
-from service.store.batches import Batch
-from service.store.client import Database
-from service.store.facts import PIPELINE, Change, understood
+from service.store.event_changes import PIPELINE, Change, understood
+from service.store.mongo.client import Database
+from service.store.mongo.coalescing import Batcher
 
 REMEMBERED = 4096
 """Number of changes kept in memory."""
 
 
-class News:
+class ChangeFeed:
     """The latest changes, numbered in order."""
 
     def __init__(self, database: Database) -> None:
         self._events = database[EVENT.plural]
         self._stream: CollectionChangeStream[dict[str, Any]] | None = None
-        self._batch = Batch[None, None](self._listen)
+        self._batch = Batcher[None, None](self._listen)
         self._heard: deque[Change] = deque(maxlen=REMEMBERED)
         self.number = 0
         """The number of the next change."""
@@ -41,7 +41,7 @@ class News:
 
     async def catch_up(self) -> None:
         """Return when every write acknowledged before the call has been read."""
-        await self._batch.ask(None)
+        await self._batch.load(None)
 
     async def keep_up(self) -> None:
         """Read new changes if the stream is open: a stream that is not read falls behind the oplog."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from schemas.folding import LONGEST, TOKEN, fold, pieces, sort_key, tokens, without_markup
 from schemas.kind import Kind, texts
-from service.store.batches import Batch
-from service.store.client import Database
-from service.store.ids import Ids
-from service.store.inserts import insert_missing
+from service.store.mongo.bulk_writes import insert_missing
+from service.store.mongo.client import Database
+from service.store.mongo.coalescing import Batcher
+from service.store.mongo.id_blocks import Ids
 
 MOST = 2000
 """A substring of more words than this is so common that scanning the list in order is fastest."""
@@ -35,19 +35,19 @@ def _fold_each(records: Iterable[list[tuple[str, str]]]) -> list[tuple[str, set[
     return [(text, tokens(text)) for text in map(fold_all, records)]
 
 
-def grams(word: str) -> list[str]:
+def trigrams(word: str) -> list[str]:
     """The trigrams of a word."""
     return sorted({word[at : at + 3] for at in range(max(len(word) - 2, 0))})
 
 
-class Words:
-    """The search vocabulary: every distinct word with its id. Words are never removed."""
+class Vocabulary:
+    """The search vocabulary: every distinct word with its id. Vocabulary are never removed."""
 
     def __init__(self, database: Database, ids: Ids) -> None:
         self._words = database["words"]
         self._ids = ids
         self._known: dict[str, int] = {}
-        self._batch = Batch[frozenset[str], Mapping[str, int]](self._learn)
+        self._batch = Batcher[frozenset[str], Mapping[str, int]](self._learn)
 
     async def searchable(self, kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
         """The search and sort fields of a record: normalized text, word ids and sort key."""
@@ -74,7 +74,7 @@ class Words:
         if not missing:
             return self._known
         found = {word: self._known[word] for word in wanted - missing}
-        return {**found, **(await self._batch.ask(missing) or {})}
+        return {**found, **(await self._batch.load(missing) or {})}
 
     async def _learn(self, asked: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
         """Find or create the ids of words that are not cached, for all concurrent callers."""
@@ -99,7 +99,7 @@ class Words:
             return {}
         numbers = await self._ids.many("word", len(words))
         made = dict(zip(words, numbers, strict=True))
-        rows = [{"_id": word, "n": number, "grams": grams(word)} for word, number in made.items()]
+        rows = [{"_id": word, "n": number, "grams": trigrams(word)} for word, number in made.items()]
         if there := await insert_missing(self._words, rows):
             made |= await self._stored(there)
         return made
@@ -124,6 +124,6 @@ class Words:
         pattern = ("^" if begins else "") + re.escape(part) + ("$" if ends else "")
         query: dict[str, Any] = {"_id": {"$regex": pattern}}
         if not begins and len(part) >= 3:
-            query["grams"] = {"$all": grams(part)}
+            query["grams"] = {"$all": trigrams(part)}
         rows = await self._words.find(query, {"n": 1}).limit(MOST + 1).to_list(None)
         return [row["n"] for row in rows] if len(rows) <= MOST else None

@@ -14,10 +14,10 @@ from schemas.event_view import LINKED
 from schemas.kind import Kind
 from schemas.site import Site
 from schemas.zones import MIDNIGHT
-from service.store.asked import Asked, ordered
-from service.store.links import find_term
-from service.store.records import Records
-from service.store.visibility import UNLOCKED, visible
+from service.store.links.resolving import find_term
+from service.store.lists.query import ListQuery, ordered
+from service.store.lists.visibility import UNLOCKED, visible
+from service.store.records.reading import Records
 
 EARTH_KM = 6371.0088
 ORDERS = {
@@ -41,7 +41,7 @@ DATES: dict[str, tuple[str, str, time, str]] = {
 
 async def event_list(
     records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
-) -> Asked:
+) -> ListQuery:
     conditions: list[dict[str, Any]] = [{"hide_from_listings": False}]
     with problems.gather():
         conditions.append(visible(caller, query.get("status")))
@@ -56,8 +56,8 @@ async def event_list(
     problems.refuse()
     conditions += _places(query, caller, records.site)
     if query.get("search"):
-        conditions += [UNLOCKED, *await records.words.condition(query["search"])]
-    return Asked(conditions, ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order")))
+        conditions += [UNLOCKED, *await records.vocabulary.condition(query["search"])]
+    return ListQuery(conditions, ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order")))
 
 
 def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[dict[str, Any]]:

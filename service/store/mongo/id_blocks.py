@@ -9,7 +9,7 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from schemas import KINDS
-from service.store.client import Database
+from service.store.mongo.client import Database
 
 SMALLEST, LARGEST = 16, 1024
 """Block sizes. Ids left over when a process ends are lost, so the first block is small; each next one is

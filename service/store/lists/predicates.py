@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from service.store.facts import Facts
+from service.store.event_changes import Facts
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": lambda value, bound: value is not None and value > bound,

@@ -15,11 +15,11 @@ from schemas.kind import Document, Kind
 from schemas.links import is_number
 from schemas.site import Site
 
-Wish = int | str | Document
+LinkRef = int | str | Document
 """The id of a record; the id, slug or name of a term; or the fields of a venue or organizer."""
 
 
-def wish_of(kind: Kind, link: Any, site: Site) -> Wish | None:
+def link_ref(kind: Kind, link: Any, site: Site) -> LinkRef | None:
     """Convert a link in the data of an event to a reference; None if no such record can exist yet."""
     return link if isinstance(link, int | str) else _described(kind, link, site)
 
@@ -38,19 +38,19 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def id_in(wish: Wish) -> int | None:
+def id_in(ref: LinkRef) -> int | None:
     """The id that a reference may name; a string of digits may also be a slug or a name."""
-    if isinstance(wish, int):
-        return wish
-    return min(int(wish), LARGEST) if isinstance(wish, str) and is_number(wish) else None
+    if isinstance(ref, int):
+        return ref
+    return min(int(ref), LARGEST) if isinstance(ref, str) and is_number(ref) else None
 
 
-def condition(wishes: Iterable[Wish]) -> Document:
+def condition(refs: Iterable[LinkRef]) -> Document:
     """A query for all records of a kind that are referred to; it may match others of the same name."""
-    distinct = {repr(wish): wish for wish in wishes}.values()
-    ids = [id for wish in distinct if (id := id_in(wish)) is not None]
-    texts = [wish for wish in distinct if isinstance(wish, str)]
-    either: list[Document] = [wish for wish in distinct if isinstance(wish, dict)]
+    distinct = {repr(ref): ref for ref in refs}.values()
+    ids = [id for ref in distinct if (id := id_in(ref)) is not None]
+    texts = [ref for ref in distinct if isinstance(ref, str)]
+    either: list[Document] = [ref for ref in distinct if isinstance(ref, dict)]
     if ids:
         either.append({"_id": {"$in": ids}})
     if texts:
@@ -58,7 +58,7 @@ def condition(wishes: Iterable[Wish]) -> Document:
     return either[0] if len(either) == 1 else {"$or": either}
 
 
-class Found:
+class Candidates:
     """Candidates for link references; their version stamp tells how long they may be cached."""
 
     def __init__(self, epoch: ObjectId | None = None) -> None:
@@ -75,23 +75,23 @@ class Found:
             for name in {record[kind.title]} if kind.is_post else {record["slug"], record["key"]}:
                 self._by_name[kind.name, name].append(record)
 
-    def add_all(self, other: Found) -> None:
+    def add_all(self, other: Candidates) -> None:
         for (name, _), record in other._by_id.items():
             self.add(BY_NAME[name], record)
 
-    def meant(self, kind: Kind, wish: Wish) -> Document | None:
+    def match(self, kind: Kind, ref: LinkRef) -> Document | None:
         """The record referred to: by id, else a term by slug, else by name; the oldest of several."""
-        id = id_in(wish)
+        id = id_in(ref)
         by_id = None if id is None else self._by_id.get((kind.name, id))
-        if by_id or isinstance(wish, int):
+        if by_id or isinstance(ref, int):
             return by_id
-        names = {wish, name_key(wish)} if isinstance(wish, str) else {wish[kind.title]}
+        names = {ref, name_key(ref)} if isinstance(ref, str) else {ref[kind.title]}
         likely = (record for name in names for record in self._by_name.get((kind.name, name), ()))
-        fitting = [record for record in likely if _fits(record, wish)]
-        return min(fitting, key=lambda record: (record["slug"] != wish, record["_id"]), default=None)
+        fitting = [record for record in likely if _fits(record, ref)]
+        return min(fitting, key=lambda record: (record["slug"] != ref, record["_id"]), default=None)
 
 
-def _fits(record: Mapping[str, Any], wish: str | Document) -> bool:
-    if isinstance(wish, str):
-        return bool(wish == record["slug"] or name_key(wish) == record["key"])
-    return all(record.get(name) == value for name, value in wish.items())
+def _fits(record: Mapping[str, Any], ref: str | Document) -> bool:
+    if isinstance(ref, str):
+        return bool(ref == record["slug"] or name_key(ref) == record["key"])
+    return all(record.get(name) == value for name, value in ref.items())

@@ -9,8 +9,8 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
 
-from service.store.batches import Batch
-from service.store.client import DUPLICATE, Collection, Database, collections
+from service.store.mongo.client import DUPLICATE, Collection, Database, collections
+from service.store.mongo.coalescing import Batcher
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +26,11 @@ class Inserts:
 
     def __init__(self, database: Database) -> None:
         self._collection = collections(database)
-        self._batch = Batch[Insertion, Exception](self._store)
+        self._batch = Batcher[Insertion, Exception](self._store)
 
     async def one(self, plural: str, record: dict[str, Any]) -> None:
         """Insert a record; raises DuplicateKeyError if its id, slug or claim is taken."""
-        if refused := await self._batch.ask(Insertion(plural, record)):
+        if refused := await self._batch.load(Insertion(plural, record)):
             raise refused
 
     async def _store(self, asked: Sequence[Insertion]) -> dict[Insertion, Exception]:

@@ -11,31 +11,31 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Batch(Generic[Key, Value]):
+class Batcher(Generic[Key, Value]):
     """Requests that arrive while a look-up is in flight wait for the next one, so that nobody gets data read
-    before they asked. At most `at_once` look-ups are in flight, each for at most `most` keys."""
+    before they asked. At most `in_flight` look-ups are in flight, each for at most `max_batch` keys."""
 
     def __init__(
         self,
         look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]],
-        at_once: int = 1,
-        most: int | None = None,
+        in_flight: int = 1,
+        max_batch: int | None = None,
     ) -> None:
-        self._look, self._at_once, self._most = look, at_once, most
+        self._look, self._max_in_flight, self._max_batch = look, in_flight, max_batch
         self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
         self._looking: set[asyncio.Task[None] | None] = set()
 
-    def ask(self, key: Key) -> asyncio.Future[Value | None]:
+    def load(self, key: Key) -> asyncio.Future[Value | None]:
         # One future per caller: a cancelled caller does not affect the others.
         answer: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append(answer)
-        if len(self._looking) < self._at_once:
+        if len(self._looking) < self._max_in_flight:
             self._looking.add(asyncio.create_task(self._look_while_asked()))
         return answer
 
     async def _look_while_asked(self) -> None:
         while self._waiting:
-            asked = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._most))}
+            asked = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._max_batch))}
             try:
                 found = await self._look(list(asked))
             except asyncio.CancelledError:

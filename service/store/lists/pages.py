@@ -10,15 +10,15 @@ from schemas.caller import Caller
 from schemas.errors import PageNotFound, Problems
 from schemas.event import EVENT
 from schemas.kind import Document, Kind
-from service.store.asked import Asked
 from service.store.depths import Depths
-from service.store.event_lists import event_list
-from service.store.post_lists import post_list
-from service.store.records import GLANCE, NO_PROBLEMS, Records
+from service.store.lists.event_filters import event_list
+from service.store.lists.post_filters import post_list
+from service.store.lists.query import ListQuery
+from service.store.lists.term_filters import term_list
+from service.store.records.reading import HEAD_FIELDS, NO_PROBLEMS, Records
 from service.store.tally import Tally
-from service.store.term_lists import term_list
 
-Asking = Callable[[Records, Kind, Mapping[str, Any], Caller, Problems], Awaitable[Asked]]
+Asking = Callable[[Records, Kind, Mapping[str, Any], Caller, Problems], Awaitable[ListQuery]]
 
 
 def asking(kind: Kind) -> Asking:
@@ -32,7 +32,7 @@ def asking(kind: Kind) -> Asking:
 class Page:
     """One page of a list, and the total of the list."""
 
-    glances: list[Document]
+    heads: list[Document]
     total: int
 
 
@@ -49,17 +49,19 @@ async def find_page(
             raise PageNotFound(kind=kind.name)
         return Page([], 0)
     if query.get("orderby") == "include" and query.get("include"):
-        rows = await collection.find(asked.filter, GLANCE).to_list(None)
+        rows = await collection.find(asked.filter, HEAD_FIELDS).to_list(None)
         rows.sort(key=lambda row: query["include"].index(row["_id"]), reverse=query.get("order") == "desc")
         return Page(rows[skip : skip + limit], total)
     if tally is None:
-        return Page(await asked.rows(collection, skip, limit, GLANCE), total)
-    return Page(await Depths(records.database, asked, tally, records.news).rows(skip, limit, GLANCE), total)
+        return Page(await asked.rows(collection, skip, limit, HEAD_FIELDS), total)
+    return Page(
+        await Depths(records.database, asked, tally, records.feed).rows(skip, limit, HEAD_FIELDS), total
+    )
 
 
-async def count(records: Records, kind: Kind, asked: Asked) -> tuple[int, Tally | None]:
+async def count(records: Records, kind: Kind, asked: ListQuery) -> tuple[int, Tally | None]:
     """The total of a list; for lists of events with the running total that it comes from."""
-    if kind is EVENT and records.generation.is_told:
+    if kind is EVENT and records.clock.is_told:
         tally = await records.totals.of(asked.conditions)
         return tally.total, tally
     return await records.database[kind.plural].count_documents(asked.filter), None

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from typing import Any
 
-from service.store.batches import Batch
-from service.store.client import Database
+from service.store.mongo.client import Database
+from service.store.mongo.coalescing import Batcher
 from service.store.pulse import Pulse
 
 NOW = "now"
@@ -19,7 +19,7 @@ async def nothing() -> None:
     return None
 
 
-class Generation:
+class WriteClock:
     """Reads the time of the replica set's last majority-committed write. Data that is loaded after reading it
     stays current until the time changes."""
 
@@ -27,15 +27,15 @@ class Generation:
         self._database = database
         self._pulse = Pulse(database.client)
         self._rest = 0
-        self._batch = Batch[str, Hashable](self._look)
+        self._batch = Batcher[str, Hashable](self._look)
         self.is_told = True
         """Whether the server reports such a time."""
         self.last: Hashable | None = None
         """The last time that was read. Records loaded later are at least as current."""
 
-    def now(self) -> Awaitable[Hashable | None]:
+    def read(self) -> Awaitable[Hashable | None]:
         """Read the time; None if there is none: behind mongos it would be that of a single shard."""
-        return self._batch.ask(NOW) if self.is_told else nothing()
+        return self._batch.load(NOW) if self.is_told else nothing()
 
     async def _look(self, _: Sequence[str]) -> Mapping[str, Hashable]:
         said = await self._hello()

@@ -29,31 +29,31 @@ from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.site import Site
 from schemas.slugs import numbered, slug_of
-from service.store import tree
-from service.store.client import Client, Collection, Database, collections
+from service.passwords import Passwords
+from service.store.change_feed import ChangeFeed
 from service.store.convoys import Convoy
-from service.store.copies import Copies
 from service.store.counts import Counts
 from service.store.epoch import Outdated
-from service.store.generation import Generation
-from service.store.ids import Ids
-from service.store.inserts import Inserts
+from service.store.freshness import WriteClock
 from service.store.known_links import KnownLinks
-from service.store.links import Links, New
-from service.store.lookups import PRIVATE, Lookup, Ref
+from service.store.links import category_tree
+from service.store.links.fanout import Fanout
+from service.store.links.resolving import Links, New
+from service.store.links.usage import unused
+from service.store.mongo.bulk_writes import Inserts
+from service.store.mongo.client import Client, Collection, Database, collections
+from service.store.mongo.id_blocks import Ids
+from service.store.mongo.loaders import HIDDEN_FIELDS, RecordLoader, Ref
 from service.store.new_events import NewEvents, owing
-from service.store.news import News
-from service.store.passwords import Passwords
-from service.store.slugs import Slugs
+from service.store.records.slugs import Slugs
+from service.store.search import Vocabulary
 from service.store.totals import Totals
-from service.store.usage import unused
-from service.store.words import Words
 
 log = logging.getLogger("kalends.store")
 TRIES = 100
 """Maximum number of attempts at a write that conflicts with other writers."""
 NO_PROBLEMS = Problems()
-GLANCE = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
+HEAD_FIELDS = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
 """Projection of a record's head: its version and who may see it, without its content."""
 
 
@@ -66,21 +66,21 @@ class Records:
         self._collections = collections(database)
         self.site = site
         self.ids = Ids(database)
-        self.words = Words(database, self.ids)
-        self.copies = Copies(database, site)
-        self.counts = Counts(database, self.copies)
+        self.vocabulary = Vocabulary(database, self.ids)
+        self.fanout = Fanout(database, site)
+        self.counts = Counts(database, self.fanout)
         self.passwords = Passwords()
-        self.generation = Generation(database)
-        self.news = News(database)
-        self.totals = Totals(database, self.news)
-        self._glances = Lookup(database, GLANCE)
-        self._wholes = Lookup(database, PRIVATE)
+        self.clock = WriteClock(database)
+        self.feed = ChangeFeed(database)
+        self.totals = Totals(database, self.feed)
+        self._heads = RecordLoader(database, HEAD_FIELDS)
+        self._wholes = RecordLoader(database, HIDDEN_FIELDS)
         self.slugs = Slugs(database)
         self._inserts = Inserts(database)
-        self._new_events = NewEvents(self._inserts, self.copies, self.counts)
+        self._new_events = NewEvents(self._inserts, self.fanout, self.counts)
         self._convoy = Convoy()
         self._links = Links(database, site, self._prepare_linked)
-        self._known_links = KnownLinks(database, site, self._prepare_linked, self.copies.epoch)
+        self._known_links = KnownLinks(database, site, self._prepare_linked, self.fanout.epoch)
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
         """Locks by record: writers of the same one queue instead of retrying after version conflicts."""
@@ -90,23 +90,23 @@ class Records:
 
     async def find(self, kind: Kind, ref: Ref) -> Document:
         await self._count(kind)
-        record = await self._wholes.one(kind.plural, ref)
+        record = await self._wholes.load(kind.plural, ref)
         if record is None:
             raise NotFound(kind=kind.name)
         return record
 
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
         """Load records by id."""
-        return await self._collection(kind).find({"_id": {"$in": list(ids)}}, PRIVATE).to_list(None)
+        return await self._collection(kind).find({"_id": {"$in": list(ids)}}, HIDDEN_FIELDS).to_list(None)
 
-    async def glance(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
+    async def head(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
         """Load a record's head, without its content, if the caller may read the record."""
         await self._count(kind)
-        return await self._readable(kind, await self._glances.one(kind.plural, ref), caller, password)
+        return await self._readable(kind, await self._heads.load(kind.plural, ref), caller, password)
 
     async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
         await self._count(kind)
-        return await self._readable(kind, await self._wholes.one(kind.plural, ref), caller, password)
+        return await self._readable(kind, await self._wholes.load(kind.plural, ref), caller, password)
 
     async def _count(self, kind: Kind) -> None:
         """Bring the counters of terms up to date: terms show how many events they have."""
@@ -138,12 +138,12 @@ class Records:
     async def _create(self, kind: Kind, data: Document, caller: Caller) -> Document:
         if kind is EVENT:
             data = data | {"password": await self.passwords.hash(data.get("password"))}
-        wished = wished_slug(kind, data)
-        naming, number = self.slugs.naming(kind.plural, wished), 0
+        desired = desired_slug(kind, data)
+        naming, number = self.slugs.naming(kind.plural, desired), 0
         async with self._convoy:
             for _ in range(TRIES):
                 number = await naming.next(number)
-                record = await self._prepare(kind, data, caller, numbered(wished, number))
+                record = await self._prepare(kind, data, caller, numbered(desired, number))
                 # Another process may take the slug, or create the term, first: the next attempt finds it.
                 with suppress(DuplicateKeyError, Outdated, *([TermExists] if kind is EVENT else [])):
                     return await self._insert(kind, record, data, caller)
@@ -153,14 +153,14 @@ class Records:
         self, kind: Kind, data: Document, caller: Caller, taken: AbstractSet[str]
     ) -> Document:
         """Build a new linked record, with a slug that differs from those in `taken`, too."""
-        slug = await self.slugs.free(kind.plural, wished_slug(kind, data), taken=taken)
+        slug = await self.slugs.free(kind.plural, desired_slug(kind, data), taken=taken)
         return await self._prepare(kind, data, caller, slug)
 
     async def _prepare(self, kind: Kind, data: Document, caller: Caller, slug: str) -> Document:
         """Build the document of a new record, with slug, search fields and id, without storing it."""
         record = await self._settle_new(kind, data, caller)
         record["slug"] = slug
-        record |= await self.words.searchable(kind, record)
+        record |= await self.vocabulary.searchable(kind, record)
         return {"_id": await self.ids.next(kind.ids), **record}
 
     async def _settle_new(self, kind: Kind, data: Document, caller: Caller) -> Document:
@@ -169,7 +169,7 @@ class Records:
         if kind.is_post:
             record.setdefault("author", caller.id)
         else:
-            record |= await tree.settle_new(self.database, kind, record)
+            record |= await category_tree.settle_new(self.database, kind, record)
         if kind is EVENT:
             record.pop("new_password", None)
             record["locked"] = is_locked(record)
@@ -178,7 +178,7 @@ class Records:
     async def _insert(self, kind: Kind, record: Document, data: Document, caller: Caller) -> Document:
         if kind is not EVENT:
             if record.get("parent"):
-                await tree.insert(self.client, self.database, kind, record)
+                await category_tree.insert(self.client, self.database, kind, record)
             else:
                 await self._inserts.one(kind.plural, record)
             return record
@@ -197,7 +197,7 @@ class Records:
         """Store an event; return whether linked records have changed while it was stored."""
         if not new:
             return await self._new_events.one(event, epoch)
-        if epoch and epoch != await self.copies.epoch.now():
+        if epoch and epoch != await self.fanout.epoch.now():
             raise Outdated
         async with self.counts.debts.noted(owing(event)):
             await self._store_together([*new, (EVENT, event)])
@@ -254,7 +254,7 @@ class Records:
                 await self._links.resolve({name: data[name] for name in kind.links if name in data}, caller)
         elif not kind.is_post:
             with found.gather():
-                await tree.check_parent(self.database, kind, data, stored)
+                await category_tree.check_parent(self.database, kind, data, stored)
         return found
 
     async def _check_parent(
@@ -269,6 +269,6 @@ class Records:
             raise InvalidFields({"post_parent": Text("Must be the ID of another event.")})
 
 
-def wished_slug(kind: Kind, data: Mapping[str, Any]) -> str:
+def desired_slug(kind: Kind, data: Mapping[str, Any]) -> str:
     """The slug sent for a new record, or one made from its name."""
     return slug_of(data.get("slug") or "", "") or slug_of(data[kind.title], kind.name)

@@ -9,17 +9,17 @@ from schemas import CATEGORY
 from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Kind
-from service.store.asked import Asked, ordered
-from service.store.event_lists import require
-from service.store.post_lists import linked_ids
-from service.store.records import Records
+from service.store.lists.event_filters import require
+from service.store.lists.post_filters import linked_ids
+from service.store.lists.query import ListQuery, ordered
+from service.store.records.reading import Records
 
 ORDERS = {"name": "sort", "id": "_id", "count": "events.publish", "include": "_id"}
 
 
 async def term_list(
     records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
-) -> Asked:
+) -> ListQuery:
     conditions: list[dict[str, Any]] = []
     for name, operator in (("include", "$in"), ("exclude", "$nin")):
         if query.get(name):
@@ -37,9 +37,9 @@ async def term_list(
         conditions.append({"parent": parent})
     problems.refuse()
     if query.get("search"):
-        conditions += await records.words.condition(query["search"])
+        conditions += await records.vocabulary.condition(query["search"])
     field = ORDERS.get(query.get("orderby") or "name", query.get("orderby") or "name")
-    return Asked(conditions, ordered(field, query.get("order")))
+    return ListQuery(conditions, ordered(field, query.get("order")))
 
 
 async def _of_event(

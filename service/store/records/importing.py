@@ -15,10 +15,10 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problem, Unavailable
 from schemas.event import EVENT
 from schemas.kind import Document, Kind
-from service.store import tree
-from service.store.drafts import Conflict, Drafts, Row
-from service.store.receipts import Receipts
-from service.store.records import TRIES, Records
+from service.store.links import category_tree
+from service.store.records.drafting import Conflict, Drafts, Row
+from service.store.records.import_ledger import ImportLedger
+from service.store.records.reading import TRIES, Records
 
 log = logging.getLogger("kalends.store")
 PATIENCE = 60
@@ -44,7 +44,7 @@ class Bulk(Drafts):
 
     def __init__(self, store: Records, kind: Kind, caller: Caller) -> None:
         super().__init__(store, kind, caller)
-        self.receipts = Receipts(self.database, kind)
+        self.ledger = ImportLedger(self.database, kind)
         self._preparing = asyncio.Lock()
 
     async def store(self, rows: Sequence[Row]) -> Outcome:
@@ -53,7 +53,7 @@ class Bulk(Drafts):
             return Outcome()
         total, left = Outcome(), list(rows)
         with pymongo.timeout(PATIENCE):
-            async with self.receipts.batch([row.mark for row in rows]):
+            async with self.ledger.batch([row.mark for row in rows]):
                 for _ in range(TRIES):
                     outcome, left = await self._try(left)
                     total += outcome
@@ -61,7 +61,7 @@ class Bulk(Drafts):
                         break
                     self._forget()
                 total += Outcome(refused={row.number: Unavailable() for row in left})
-                await self.receipts.take_back(row.mark for row in rows if row.number in total.refused)
+                await self.ledger.release(row.mark for row in rows if row.number in total.refused)
         return total
 
     async def _try(self, rows: list[Row]) -> tuple[Outcome, list[Row]]:
@@ -71,7 +71,7 @@ class Bulk(Drafts):
                 made, refused = await self._prepare_all(rows)
         except Conflict:
             return Outcome(), rows
-        given = await self.receipts.give({row.mark: record["_id"] for row, record in made})
+        given = await self.ledger.claim({row.mark: record["_id"] for row, record in made})
         mine = {given[row.mark]: row for row, _ in made if row.mark in given}
         records = [record | {"_id": given[row.mark]} for row, record in made if row.mark in given]
         failed = await self._insert_all(records)
@@ -93,7 +93,7 @@ class Bulk(Drafts):
         failed = await self._inserts.many(self.kind.plural, [one for one in records if not one.get("parent")])
         for record in (record for record in records if record.get("parent")):
             try:
-                await tree.insert(self.client, self.database, self.kind, record)
+                await category_tree.insert(self.client, self.database, self.kind, record)
             except PASSING as error:
                 failed[record["_id"]] = error
         return failed
@@ -108,6 +108,6 @@ def _is_there(error: Exception) -> bool:
 async def bulk(store: Records, kind: Kind, caller: Caller) -> AsyncIterator[Bulk]:
     """Open a bulk import; it also stores lines that a crashed import of the same data left unfinished."""
     way = Bulk(store, kind, caller)
-    async with way.receipts.taken_over():
+    async with way.ledger.taken_over():
         yield way
     await way.counts.catch_up()

@@ -9,8 +9,8 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from schemas.slugs import numbered
-from service.store.batches import Batch
-from service.store.client import Database, collections
+from service.store.mongo.client import Database, collections
+from service.store.mongo.coalescing import Batcher
 from service.store.naming import Naming
 
 REMEMBERED = 10_000
@@ -26,32 +26,32 @@ class Slugs:
     def __init__(self, database: Database) -> None:
         self._collection = collections(database)
         self._last: dict[tuple[str, str], int] = {}
-        self._looks = Batch[Forms, Mapping[str, int]](self._look)
+        self._looks = Batcher[Forms, Mapping[str, int]](self._look)
         self._namings: WeakValueDictionary[tuple[str, str], Naming] = WeakValueDictionary()
 
-    def naming(self, plural: str, wished: str) -> Naming:
+    def naming(self, plural: str, desired: str) -> Naming:
         """The number generator shared by all concurrent writers that want the same slug."""
-        key = (plural, wished)
+        key = (plural, desired)
         if not (naming := self._namings.get(key)):
-            look = partial(self.free_number, plural, wished)
+            look = partial(self.free_number, plural, desired)
             naming = self._namings[key] = Naming(look, is_repeated=key in self._last)
         return naming
 
     async def free(
-        self, plural: str, wished: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
+        self, plural: str, desired: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
     ) -> str:
         """The requested slug, or its first free numbered form."""
-        return numbered(wished, await self.free_number(plural, wished, own, taken))
+        return numbered(desired, await self.free_number(plural, desired, own, taken))
 
     async def free_number(
-        self, plural: str, wished: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
+        self, plural: str, desired: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
     ) -> int:
         async def are_taken(*numbers: int) -> list[bool]:
-            forms = [numbered(wished, number) for number in numbers]
+            forms = [numbered(desired, number) for number in numbers]
             stored = await self._taken(plural, forms, own)
             return [form in stored or form in taken for form in forms]
 
-        last = self._last.get((plural, wished), 1)
+        last = self._last.get((plural, desired), 1)
         is_first_taken, is_last_taken, is_next_taken = await are_taken(1, last, last + 1)
         if not is_first_taken:
             return 1
@@ -66,27 +66,27 @@ class Slugs:
                 low, high = (middle, high) if (await are_taken(middle))[0] else (low, middle)
         if len(self._last) >= REMEMBERED:
             self._last.clear()
-        self._last[plural, wished] = high
+        self._last[plural, desired] = high
         return high
 
-    async def free_for_all(self, plural: str, wished: Sequence[str], last: dict[str, int]) -> list[str]:
+    async def free_for_all(self, plural: str, desired: Sequence[str], last: dict[str, int]) -> list[str]:
         """A different free slug for each request. `last` caches the last number used for each slug."""
-        missing, taken = Counter(wished), set[str]()
-        forms: dict[str, deque[str]] = {wish: deque() for wish in missing}
+        missing, taken = Counter(desired), set[str]()
+        forms: dict[str, deque[str]] = {ref: deque() for ref in missing}
         while +missing:
-            blocks = {wish: _next_forms(wish, last, number) for wish, number in (+missing).items()}
+            blocks = {ref: _next_forms(ref, last, number) for ref, number in (+missing).items()}
             taken |= await self._taken(plural, [form for block in blocks.values() for form in block])
-            for wish, block in blocks.items():
+            for ref, block in blocks.items():
                 free = [form for form in block if form not in taken]
-                forms[wish].extend(free)
+                forms[ref].extend(free)
                 taken.update(free)
-                missing[wish] -= len(free)
+                missing[ref] -= len(free)
                 if not free:  # many are taken: search for the end
-                    last[wish] = await self.free_number(plural, wish, taken=taken) - 1
-        return [forms[wish].popleft() for wish in wished]
+                    last[ref] = await self.free_number(plural, ref, taken=taken) - 1
+        return [forms[ref].popleft() for ref in desired]
 
     async def _taken(self, plural: str, slugs: Iterable[str], own: int | None = None) -> set[str]:
-        found = await self._looks.ask((plural, frozenset(slugs))) or {}
+        found = await self._looks.load((plural, frozenset(slugs))) or {}
         return {slug for slug, id in found.items() if id != own}
 
     async def _look(self, asked: Sequence[Forms]) -> dict[Forms, Mapping[str, int]]:
@@ -102,7 +102,7 @@ class Slugs:
         return {row["slug"]: row["_id"] for row in await rows.to_list(None)}
 
 
-def _next_forms(wish: str, last: dict[str, int], number: int) -> list[str]:
-    first = last.get(wish, 0) + 1
-    last[wish] = first + number - 1
-    return [numbered(wish, at) for at in range(first, first + number)]
+def _next_forms(ref: str, last: dict[str, int], number: int) -> list[str]:
+    first = last.get(ref, 0) + 1
+    last[ref] = first + number - 1
+    return [numbered(ref, at) for at in range(first, first + number)]

@@ -8,7 +8,7 @@ import pymongo
 from bson import Timestamp
 
 from schemas.event import EVENT
-from service.store.client import Database
+from service.store.mongo.client import Database
 
 Row = dict[str, Any]
 PATIENCE = 60

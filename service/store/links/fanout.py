@@ -20,16 +20,16 @@ from pymongo.errors import WriteError
 from schemas import BY_NAME, EVENT
 from schemas.kind import Kind
 from schemas.site import Site
-from service.store.client import Database
 from service.store.epoch import Epoch
-from service.store.lookups import Lookup
+from service.store.mongo.client import Database
+from service.store.mongo.loaders import RecordLoader
 
 log = logging.getLogger("kalends.copies")
 SLICE = 500
 """Events updated per command."""
 TOO_LARGE = (10334, 17419)
 """The server's error codes for a document above the size limit."""
-GRACE = timedelta(seconds=10)
+ABANDONED_AFTER = timedelta(seconds=10)
 """A job older than this was left by a crashed process; a younger one may still wait for its change."""
 FIELD = {name: field for field, name in EVENT.links.items()}
 """Name of a kind -> the event field that links to it."""
@@ -51,29 +51,29 @@ def is_copied(kind: Kind, name: str) -> bool:
     return kind.name in FIELD and (name == "slug" or name in kind.copied or (kind.is_post and name in POST))
 
 
-class Copies:
+class Fanout:
     """Fan-out from a changed record to the events that embed it."""
 
     def __init__(self, database: Database, site: Site) -> None:
         self._database = database
         self._site = site
         self._events = database[EVENT.plural]
-        self._chores = database["chores"]
-        self._versions = Lookup(database, {"version": 1})
+        self._jobs = database["jobs"]
+        self._versions = RecordLoader(database, {"version": 1})
         self.epoch = Epoch(database)
 
-    async def announce(self, kind: Kind, id: int) -> dict[str, Any]:
+    async def enqueue(self, kind: Kind, id: int) -> dict[str, Any]:
         """Store a fan-out job for a record that is about to change."""
-        chore = {"_id": f"{kind.name}:{id}", "mark": secrets.token_hex(8), "at": self._site.now()}
-        await self._chores.replace_one({"_id": chore["_id"]}, chore, upsert=True)
-        return chore
+        job = {"_id": f"{kind.name}:{id}", "mark": secrets.token_hex(8), "at": self._site.now()}
+        await self._jobs.replace_one({"_id": job["_id"]}, job, upsert=True)
+        return job
 
-    async def follow(self, chore: Mapping[str, Any]) -> None:
+    async def run(self, job: Mapping[str, Any]) -> None:
         """Run a fan-out job: update the copies in all events, then delete the job."""
         await self.epoch.begin()
-        name, _, id = chore["_id"].partition(":")
+        name, _, id = job["_id"].partition(":")
         await self._show(BY_NAME[name], int(id), {})
-        await self._chores.delete_one({"_id": chore["_id"], "mark": chore["mark"]})
+        await self._jobs.delete_one({"_id": job["_id"], "mark": job["mark"]})
 
     async def renew(self, kind: Kind, id: int, events: list[int]) -> None:
         """Update the copies in some events; others are left to the fan-out of whoever changed the record."""
@@ -124,10 +124,10 @@ class Copies:
                     raise
                 await self._events.update_many(wanted, instead, array_filters=filters)
 
-    async def finish_chores(self) -> None:
+    async def resume_abandoned(self) -> None:
         """Run the jobs that crashed processes have left."""
-        async for chore in self._chores.find({"at": {"$lt": self._site.now() - GRACE}}):
-            await self.follow(chore)
+        async for job in self._jobs.find({"at": {"$lt": self._site.now() - ABANDONED_AFTER}}):
+            await self.run(job)
 
     async def refresh(self, events: Iterable[Mapping[str, Any]]) -> set[int]:
         """Check the versions of the records that events were linked to while they were written, and update
@@ -136,7 +136,7 @@ class Copies:
         for event, name in product(events, FIELD):
             for copy in event.get(FIELD[name], ()):
                 linked[name, copy["_id"]].append((event["_id"], copy["version"]))
-        found = await self._versions.many((BY_NAME[name].plural, id) for name, id in linked)
+        found = await self._versions.load_many((BY_NAME[name].plural, id) for name, id in linked)
         stale: set[int] = set()
         for (name, id), copies in linked.items():
             now = found.get((BY_NAME[name].plural, id), {}).get("version")

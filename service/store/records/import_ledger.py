@@ -14,15 +14,15 @@ from typing import Any
 from bson import Binary, ObjectId
 
 from schemas.kind import Kind
-from service.store.client import Database
-from service.store.inserts import insert_missing
+from service.store.mongo.bulk_writes import insert_missing
+from service.store.mongo.client import Database
 
 
-class Receipts:
+class ImportLedger:
     """The import ledger for records of one kind."""
 
     def __init__(self, database: Database, kind: Kind) -> None:
-        self._receipts = database["imports"]
+        self._ledger = database["imports"]
         self._batches = database["importers"]
         self._records = database[kind.plural]
         self._kind = kind
@@ -34,7 +34,7 @@ class Receipts:
         return set(await self._given(marks)) - self._open
 
     async def _given(self, marks: Iterable[bytes]) -> dict[bytes, int]:
-        rows = self._receipts.find({"_id": {"$in": [Binary(mark) for mark in marks]}})
+        rows = self._ledger.find({"_id": {"$in": [Binary(mark) for mark in marks]}})
         return {bytes(row["_id"]): row["record"] async for row in rows}
 
     @asynccontextmanager
@@ -46,11 +46,11 @@ class Receipts:
         await self._batches.delete_one({"_id": note["_id"]})
         self._open.difference_update(marks)
 
-    async def give(self, wished: Mapping[bytes, int]) -> dict[bytes, int]:
+    async def claim(self, desired: Mapping[bytes, int]) -> dict[bytes, int]:
         """Claim lines; return the id to store each under, without lines that another import has claimed."""
-        rows = [{"_id": Binary(mark), "record": id} for mark, id in wished.items()]
-        given = dict(wished)
-        if rows and (there := await insert_missing(self._receipts, rows)):
+        rows = [{"_id": Binary(mark), "record": id} for mark, id in desired.items()]
+        given = dict(desired)
+        if rows and (there := await insert_missing(self._ledger, rows)):
             taken = await self._given(there)
             given |= taken
             for mark in taken.keys() - self._open:
@@ -58,12 +58,12 @@ class Receipts:
         self._open |= given.keys()
         return given
 
-    async def take_back(self, marks: Iterable[bytes]) -> None:
+    async def release(self, marks: Iterable[bytes]) -> None:
         """Release the claims on lines that cannot be stored."""
         if own := [Binary(mark) for mark in marks if mark in self._open]:
-            await self._receipts.delete_many({"_id": {"$in": own}})
+            await self._ledger.delete_many({"_id": {"$in": own}})
 
-    async def left_open(self) -> dict[Any, set[bytes]]:
+    async def unfinished(self) -> dict[Any, set[bytes]]:
         """Open batches, of crashed and of running imports -> the digests of lines without a record."""
         left: dict[Any, set[bytes]] = {}
         async for note in self._batches.find({"kind": self._kind.plural}):
@@ -76,9 +76,9 @@ class Receipts:
     @asynccontextmanager
     async def taken_over(self) -> AsyncIterator[None]:
         """Around an import: it takes over the lines that other imports have left, if it has the same ones."""
-        before = await self.left_open()
+        before = await self.unfinished()
         self._open |= set().union(*before.values())
         yield
-        after = await self.left_open()
+        after = await self.unfinished()
         done = [id for id in before if not after.get(id)]
         await self._batches.delete_many({"_id": {"$in": done}})

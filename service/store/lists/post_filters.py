@@ -8,15 +8,15 @@ from typing import Any
 from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems, not_found
 from schemas.kind import Kind
-from service.store.asked import Asked, ordered
-from service.store.copies import FIELD
-from service.store.records import Records
-from service.store.visibility import UNLOCKED, visible
+from service.store.links.fanout import FIELD
+from service.store.lists.query import ListQuery, ordered
+from service.store.lists.visibility import UNLOCKED, visible
+from service.store.records.reading import Records
 
 
 async def post_list(
     records: Records, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
-) -> Asked:
+) -> ListQuery:
     conditions: list[dict[str, Any]] = []
     with problems.gather():
         conditions.append(visible(caller, query.get("status")))
@@ -31,13 +31,13 @@ async def post_list(
     if query.get("only_with_upcoming"):
         conditions.append(await _used(records, kind, caller, {"$gte": records.site.now()}, "_end"))
     if query.get("search"):
-        conditions += await records.words.condition(query["search"])
+        conditions += await records.vocabulary.condition(query["search"])
     orders = {"date": "date_utc", "modified": "modified_utc", "title": "sort", "id": "_id"}
     field = orders[query.get("orderby") or "date"]
     direction = query.get("order") or ("asc" if field in ("_id", "sort") else "desc")
     # Public and own records together are nearly all records: scan them in order of date.
     hint = "any_by_date" if caller.own is not None and field == "date_utc" and len(conditions) == 1 else None
-    return Asked(conditions, ordered(field, direction), hint)
+    return ListQuery(conditions, ordered(field, direction), hint)
 
 
 async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller: Caller) -> list[int]:

@@ -11,7 +11,7 @@ from pymongo import ASCENDING, DESCENDING, IndexModel
 from schemas import EVENT, KINDS
 from schemas.event_view import LINKED
 from schemas.kind import Kind
-from service.store.client import Database
+from service.store.mongo.client import Database
 
 ORDER = ("start_utc", "_id", "end_utc")
 PATIENCE = 6 * 3600

@@ -1,0 +1,1 @@
+"""The MongoDB driver: connections, batching, IDs and indexes; knows nothing of events."""

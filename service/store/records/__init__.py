@@ -1,0 +1,1 @@
+"""Reading and writing records, one at a time or in batches."""
