@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.words import vocabulary
 from schemas import CATEGORY, EVENT, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY
-from schemas.event_view import LINKED
+from schemas.event_representation import LINKED
 from schemas.kind import load
 from service.store import Store
 from service.store.links.fanout import copy_of
@@ -33,7 +33,7 @@ async def linked(store: Store, kind: Kind, number: int) -> list[Row]:
         place = (
             {"geo_lat": -80 + at * 160 / number, "geo_lng": -170 + at * 340 / number} if kind is VENUE else {}
         )
-        data = load(kind.schema, {kind.title: f"{kind.name} {at}", **place}, store.site)
+        data = load(kind.body_schema, {kind.name_field: f"{kind.name} {at}", **place}, store.site)
         made.append(copy_of(kind, await store.create(kind, data, EVERYBODY)))
     return made
 
@@ -54,7 +54,7 @@ async def insert_events(
     numbers = {word: numbers[word] for word in terms}
     links = {kind.name: await linked(store, kind, size) for kind, size in SIZES}
     data = load(
-        EVENT.schema, {**EVENT.sample, "timezone": "UTC", "venue": None, "categories": None}, store.site
+        EVENT.body_schema, {**EVENT.example, "timezone": "UTC", "venue": None, "categories": None}, store.site
     )
     template = await store.create(EVENT, data, EVERYBODY)
     first = template["_id"] + 1

@@ -19,7 +19,7 @@ import pymongo
 from benchmarks.data import insert_events
 from benchmarks.words import vocabulary
 from schemas.caller import Role
-from schemas.event_view import LINKED
+from schemas.event_representation import LINKED
 from schemas.site import Site
 from service.embedded import embedded_mongod
 from service.store import Store, open_store

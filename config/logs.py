@@ -22,7 +22,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line; the items of `extra={"fields": {...}}` become members of it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "time": f"{_utc_second(int(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -30,10 +30,10 @@ class JsonFormatter(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            said["traceback"] = self.formatException(record.exc_info)
+            entry["traceback"] = self.formatException(record.exc_info)
         if record.stack_info:
-            said["stack"] = self.formatStack(record.stack_info)
-        return json.dumps(said, default=str)
+            entry["stack"] = self.formatStack(record.stack_info)
+        return json.dumps(entry, default=str)
 
 
 @lru_cache(1)

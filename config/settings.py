@@ -102,7 +102,7 @@ class Settings:
     access_log: str = setting("on", one_of("on", "off"), "log a line for each request: on or off")
 
     @property
-    def access(self) -> str:
+    def auth_mode(self) -> str:
         return self.auth or "open"
 
     @property

@@ -8,21 +8,21 @@ from typing import Any
 
 from schemas import BY_NAME, KINDS
 from schemas.caller import PUBLIC
-from schemas.kind import Document, Kind, View, load
+from schemas.kind import Document, Kind, RenderContext, load
 from schemas.site import Site
 from schemas.slugs import slug_of
 
-PUBLISHED = datetime(2027, 1, 15, 9, 30)
+EXAMPLE_DATE = datetime(2027, 1, 15, 9, 30)
 
 
 def example_id(kind: Kind) -> int:
     """The id that a record of this kind gets when the example event is created in an empty database."""
-    return [one for one in KINDS if one.ids == kind.ids].index(kind) + 1
+    return [one for one in KINDS if one.id_space == kind.id_space].index(kind) + 1
 
 
 def example_slug(kind: Kind) -> str:
     """The slug of the record that the example body creates."""
-    return slug_of(kind.sample[kind.title], kind.name)
+    return slug_of(kind.example[kind.name_field], kind.name)
 
 
 def list_example(kind: Kind, site: Site) -> Document:
@@ -32,17 +32,19 @@ def list_example(kind: Kind, site: Site) -> Document:
 
 def record_example(kind: Kind, site: Site) -> Document:
     """The record that the example body creates."""
-    return _shown(kind, kind.sample, site, {"events": {"publish": 1}})
+    return _shown(kind, kind.example, site, {"events": {"publish": 1}})
 
 
 def _shown(kind: Kind, body: Mapping[str, Any], site: Site, more: Document) -> Document:
-    data = load(kind.schema, {name: value for name, value in body.items() if name not in kind.links}, site)
+    data = load(
+        kind.body_schema, {name: value for name, value in body.items() if name not in kind.links}, site
+    )
     status = {"status": "publish", "author": 1} if kind.is_post else {}
-    record = kind.settle(data | status, None, site) | more
-    record |= {"_id": example_id(kind), "slug": slug_of(body[kind.title], kind.name)}
-    record |= {"date_utc": PUBLISHED, "modified_utc": PUBLISHED}
+    record = kind.normalize(data | status, None, site) | more
+    record |= {"_id": example_id(kind), "slug": slug_of(body[kind.name_field], kind.name)}
+    record |= {"date_utc": EXAMPLE_DATE, "modified_utc": EXAMPLE_DATE}
     links = {name: _linked(BY_NAME[to], body[name], site) for name, to in kind.links.items() if name in body}
-    return kind.represent(kind, record, View(site, PUBLIC)) | links
+    return kind.represent(kind, record, RenderContext(site, PUBLIC)) | links
 
 
 def _linked(kind: Kind, sent: Any, site: Site) -> Any:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from handlers.answers import json_answer
-from handlers.ports import Store
+from handlers.responses import json_response
+from handlers.store_protocol import Store
 
 
 def routes(store: Store) -> list[web.RouteDef]:
     async def live(request: web.Request) -> web.StreamResponse:
-        return json_answer({"status": "live"})
+        return json_response({"status": "live"})
 
     async def ready(request: web.Request) -> web.StreamResponse:
         is_ready = await store.is_alive()
-        return json_answer({"status": "ready" if is_ready else "waiting"}, 200 if is_ready else 503)
+        return json_response({"status": "ready" if is_ready else "waiting"}, 200 if is_ready else 503)
 
     return [web.get("/health/live", live), web.get("/health/ready", ready)]

@@ -11,15 +11,15 @@ from aiohttp import web
 from marshmallow import fields, missing
 from marshmallow.fields import Field
 
-from handlers.answers import lasting_answer, to_json
-from handlers.operations import Operation
-from handlers.parameters import language_of
-from handlers.replies import Answer
+from handlers.prepared_response import PreparedResponse
+from handlers.requests import language_of
+from handlers.responses import static_response, to_json
+from handlers.routes import Operation
 from schemas.kind import Document, Input
 from schemas.language import Text, translate
-from schemas.post import about
+from schemas.post import describe
 from schemas.site import NAMESPACE, Site
-from schemas.text_fields import Words
+from schemas.text_fields import FreeText
 
 TYPES: tuple[tuple[type[Field[Any]], str], ...] = (
     (fields.Integer, "integer"),
@@ -33,22 +33,22 @@ TYPES: tuple[tuple[type[Field[Any]], str], ...] = (
 class IndexInput(Input):
     """Parameters of the index; both are accepted but have no effect."""
 
-    namespace = Words(metadata=about(Text("namespace of the routes"), default=NAMESPACE))
-    context = Words(load_default="view", metadata=about(Text("scope of the answer")))
+    namespace = FreeText(metadata=describe(Text("namespace of the routes"), default=NAMESPACE))
+    context = FreeText(load_default="view", metadata=describe(Text("scope of the answer")))
 
 
 def operations(site: Site, table: Sequence[Operation]) -> list[Operation]:
     async def index(request: web.Request) -> web.StreamResponse:
-        return localised(language_of(request)).to(request)
+        return index_in(language_of(request)).respond_to(request)
 
     @cache
-    def localised(language: str) -> Answer:
-        return lasting_answer(to_json(described(site, table, language)))
+    def index_in(language: str) -> PreparedResponse:
+        return static_response(to_json(describe_routes(site, table, language)))
 
     return [Operation("readIndex", ("GET",), "/", index, Text("List the routes"), query=IndexInput)]
 
 
-def described(site: Site, table: Sequence[Operation], language: str) -> Document:
+def describe_routes(site: Site, table: Sequence[Operation], language: str) -> Document:
     routes: dict[str, Document] = {}
     for operation in table:
         path = operation.path.rstrip("/")

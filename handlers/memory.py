@@ -6,44 +6,44 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
-LARGEST = 136 * 1024 * 1024
+MAX_CACHE_BYTES = 136 * 1024 * 1024
 """Maximum size of the cache in bytes, per process."""
-ROOM = 1000
+ENTRY_OVERHEAD_BYTES = 1000
 """Estimated overhead of each entry in bytes: its key, headers and ETag."""
 Value = TypeVar("Value")
 
 
-class Memory:
+class ByteLru:
     """An LRU cache whose entries each have a size in bytes."""
 
-    def __init__(self, largest: int = LARGEST) -> None:
-        self._largest = largest
-        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+    def __init__(self, max_bytes: int = MAX_CACHE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self.size = 0
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def take(self, key: Hashable) -> Any:
-        if (found := self._kept.get(key)) is None:
+        if (found := self._entries.get(key)) is None:
             return None
-        self._kept.move_to_end(key)
+        self._entries.move_to_end(key)
         return found[0]
 
     def keep(self, key: Hashable, value: Any, size: int) -> None:
-        if before := self._kept.pop(key, None):
+        if before := self._entries.pop(key, None):
             self.size -= before[1]
-        self._kept[key] = (value, size + ROOM)
-        self.size += size + ROOM
-        while self.size > self._largest:
-            _, (_, oldest) = self._kept.popitem(last=False)
+        self._entries[key] = (value, size + ENTRY_OVERHEAD_BYTES)
+        self.size += size + ENTRY_OVERHEAD_BYTES
+        while self.size > self._max_bytes:
+            _, (_, oldest) = self._entries.popitem(last=False)
             self.size -= oldest
 
 
-class Drawer(Generic[Value]):
+class LruNamespace(Generic[Value]):
     """A namespace within a cache. All namespaces share one size limit and one LRU order."""
 
-    def __init__(self, memory: Memory, label: str) -> None:
+    def __init__(self, memory: ByteLru, label: str) -> None:
         self._memory, self._label = memory, label
 
     def take(self, key: Hashable) -> Value | None:

@@ -14,15 +14,15 @@ SECURITY = {"apiKey": {"type": "http", "scheme": "bearer"}, "basic": {"type": "h
 def swagger(generated: Document) -> Document:
     """Reduce to Swagger 2.0, which allows one example per response and no nullable parameters."""
 
-    def answer(said: Document) -> Document:
-        if "examples" not in said:
-            return said
-        return said | {"examples": {JSON: next(iter(said["examples"].values()))}}
+    def response(source: Document) -> Document:
+        if "examples" not in source:
+            return source
+        return source | {"examples": {JSON: next(iter(source["examples"].values()))}}
 
-    def operation(said: Document) -> Document:
-        parameters = [_without(one, "x-nullable") for one in said["parameters"]]
-        answers = {status: answer(one) for status, one in said["responses"].items()}
-        return said | {"parameters": parameters, "responses": answers}
+    def operation(source: Document) -> Document:
+        parameters = [_without(one, "x-nullable") for one in source["parameters"]]
+        responses = {status: response(one) for status, one in source["responses"].items()}
+        return source | {"parameters": parameters, "responses": responses}
 
     return generated | {"paths": _each_operation(generated, operation)}
 
@@ -37,7 +37,7 @@ def openapi(generated: Document) -> Document:
         "info": generated["info"],
         "tags": generated["tags"],
         "servers": [{"url": f"{scheme}://{host}{path}"} for scheme in generated["schemes"]],
-        "paths": _each_operation(generated, lambda said: _operation(said, examples)),
+        "paths": _each_operation(generated, lambda source: _operation(source, examples)),
         "components": {
             "schemas": {name: _schema(one) for name, one in definitions.items()},
             "securitySchemes": {name: _security(one) for name, one in security.items()},
@@ -52,76 +52,78 @@ def _each_operation(generated: Document, change: Any) -> Document:
     }
 
 
-def _without(said: Document, *names: str) -> Document:
-    return {name: one for name, one in said.items() if name not in names}
+def _without(source: Document, *names: str) -> Document:
+    return {name: one for name, one in source.items() if name not in names}
 
 
-def _security(said: Document) -> Document:
+def _security(source: Document) -> Document:
     # OpenAPI 3.1 has a bearer scheme, so the description of how to write the header is not needed.
-    return SECURITY[said["type"]] | ({} if said["type"] == "apiKey" else {"description": said["description"]})
+    return SECURITY[source["type"]] | (
+        {} if source["type"] == "apiKey" else {"description": source["description"]}
+    )
 
 
-def _operation(said: Document, examples: Document) -> Document:
-    told = _without(said, "produces", "parameters", "responses")
-    told["parameters"] = [_parameter(one) for one in said["parameters"] if one["in"] != "body"]
-    for one in said["parameters"]:
+def _operation(source: Document, examples: Document) -> Document:
+    result = _without(source, "produces", "parameters", "responses")
+    result["parameters"] = [_parameter(one) for one in source["parameters"] if one["in"] != "body"]
+    for one in source["parameters"]:
         if one["in"] == "body":
             content = {"schema": _schema(one["schema"]), "example": examples[one["schema"]["$ref"]]}
-            told["requestBody"] = {"required": one["required"], "content": {JSON: content}}
-    told["responses"] = {status: _answer(one) for status, one in said["responses"].items()}
-    return told
+            result["requestBody"] = {"required": one["required"], "content": {JSON: content}}
+    result["responses"] = {status: _response(one) for status, one in source["responses"].items()}
+    return result
 
 
-def _parameter(said: Document) -> Document:
+def _parameter(source: Document) -> Document:
     names = ("in", "name", "required", "description")
-    told = {name: said[name] for name in names}
-    if "x-example" in said:
-        told["example"] = said["x-example"]
-    schema = _schema(_without(said, *names, "x-example", "x-nullable", "collectionFormat"))
-    return told | {"schema": schema | {name: said[name] for name in ("default",) if name in said}}
+    result = {name: source[name] for name in names}
+    if "x-example" in source:
+        result["example"] = source["x-example"]
+    schema = _schema(_without(source, *names, "x-example", "x-nullable", "collectionFormat"))
+    return result | {"schema": schema | {name: source[name] for name in ("default",) if name in source}}
 
 
-def _answer(said: Document) -> Document:
-    told: Document = {"description": said["description"]}
-    if "schema" not in said:
-        return told
-    content: Document = {"schema": _schema(said["schema"])}
-    found = said.get("examples", {})
+def _response(source: Document) -> Document:
+    result: Document = {"description": source["description"]}
+    if "schema" not in source:
+        return result
+    content: Document = {"schema": _schema(source["schema"])}
+    found = source.get("examples", {})
     if len(found) == 1:
         (content["example"],) = found.values()
     elif found:
         content["examples"] = {name: {"value": value} for name, value in found.items()}
-    return told | {"content": {JSON: content}}
+    return result | {"content": {JSON: content}}
 
 
-def _schema(said: Document) -> Document:
+def _schema(source: Document) -> Document:
     """Convert a schema to JSON Schema, which has null and oneOf."""
-    told: Document = {}
-    for name, one in said.items():
+    result: Document = {}
+    for name, one in source.items():
         match name:
             case "$ref":
-                told[name] = one.replace("#/definitions/", "#/components/schemas/")
+                result[name] = one.replace("#/definitions/", "#/components/schemas/")
             case "properties":
-                told[name] = {key: _schema(value) for key, value in one.items()}
+                result[name] = {key: _schema(value) for key, value in one.items()}
             case "items" | "additionalProperties" if isinstance(one, dict):
-                told[name] = _schema(one)
+                result[name] = _schema(one)
             case "allOf" | "x-oneOf":
-                told[name.removeprefix("x-")] = [_schema(value) for value in one]
+                result[name.removeprefix("x-")] = [_schema(value) for value in one]
             case "example":
-                told["examples"] = [one]
+                result["examples"] = [one]
             case "x-nullable" | "default":
                 pass
             case _:
-                told[name] = one
-    return _or_null(told) if said.get("x-nullable") else told
+                result[name] = one
+    return _or_null(result) if source.get("x-nullable") else result
 
 
-def _or_null(told: Document) -> Document:
-    if "enum" in told:
-        told = told | {"enum": [*told["enum"], None]}
-    if "type" in told:
-        return told | {"type": [told["type"], "null"]}
-    if "oneOf" in told:
-        return told | {"oneOf": [*told["oneOf"], {"type": "null"}]}
-    named = {name: told[name] for name in ("$ref", "allOf") if name in told}
-    return _without(told, *named) | {"anyOf": [named, {"type": "null"}]} if named else told
+def _or_null(result: Document) -> Document:
+    if "enum" in result:
+        result = result | {"enum": [*result["enum"], None]}
+    if "type" in result:
+        return result | {"type": [result["type"], "null"]}
+    if "oneOf" in result:
+        return result | {"oneOf": [*result["oneOf"], {"type": "null"}]}
+    named = {name: result[name] for name in ("$ref", "allOf") if name in result}
+    return _without(result, *named) | {"anyOf": [named, {"type": "null"}]} if named else result

@@ -12,158 +12,165 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.answers import item_answer, list_answer, wanted_versions
-from handlers.kept import Kept, holds_until
-from handlers.memory import Memory
-from handlers.parameters import body_values, language_of, query_pairs, query_values
-from handlers.ports import Ref, Store
-from handlers.replies import Answer, not_modified
-from handlers.shelf import Shelf
-from handlers.singles import Singles
+from handlers.kept import PageCache, expires_at
+from handlers.memory import ByteLru
+from handlers.prepared_response import PreparedResponse, not_modified
+from handlers.requests import body_values, language_of, query_pairs, query_values
+from handlers.responses import if_match_versions, list_response, record_response
+from handlers.shelf import FragmentCache
+from handlers.singles import RecordCache
+from handlers.store_protocol import Ref, Store
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
-from schemas.fields import LARGEST
-from schemas.kind import Document, Input, Kind, ReadInput, View, load, load_valid
+from schemas.fields import MAX_INT64
+from schemas.kind import Document, Input, Kind, ReadInput, RenderContext, load, load_valid
 from schemas.language import Text, translate
-from schemas.post import about
+from schemas.post import describe
 from schemas.selection import Selection, select
 from schemas.site import Site
-from schemas.text_fields import Words
+from schemas.text_fields import FreeText
 from schemas.warnings import warnings_of
 
 CALLER = "caller"
-LONG = 20_000
+MAX_BODY_CHARS_ON_LOOP = 20_000
 """Size of a body, in characters, above which validation runs in a thread."""
 
 
 class PasswordInput(Input):
     """The password of a protected event."""
 
-    password = Words(200, metadata=about(Text("password of a protected event")))
+    password = FreeText(200, metadata=describe(Text("password of a protected event")))
 
 
 class EventReadInput(PasswordInput, ReadInput):
     """Parameters of a GET of one event."""
 
 
-class Memories(NamedTuple):
+class Caches(NamedTuple):
     """The response caches, shared by all kinds."""
 
-    shelf: Shelf
-    kept: Kept
-    singles: Singles
+    fragments: FragmentCache
+    pages: PageCache
+    records: RecordCache
 
 
-def memories(store: Store, memory: Memory) -> Memories:
-    return Memories(Shelf(store, memory), Kept(store, memory), Singles(memory))
+def create_caches(store: Store, memory: ByteLru) -> Caches:
+    return Caches(FragmentCache(store, memory), PageCache(store, memory), RecordCache(memory))
 
 
 class RecordHandlers:
     """The handlers of one kind. Each parses the request, calls the store and builds the response."""
 
-    def __init__(self, kind: Kind, store: Store, site: Site, memories: Memories) -> None:
+    def __init__(self, kind: Kind, store: Store, site: Site, caches: Caches) -> None:
         self.kind = kind
         self.store = store
         self.site = site
-        self.shelf, self.kept, self.singles = memories
+        self.fragments, self.pages, self.records = caches
 
     async def index(self, request: web.Request) -> web.StreamResponse:
-        view = View(self.site, request[CALLER])
+        context = RenderContext(self.site, request[CALLER])
 
-        async def make() -> tuple[Answer, datetime]:
-            sent = query_values(request, self.kind.query)
-            query, problems = load_valid(self.kind.query, sent, view.site)
+        async def render_page() -> tuple[PreparedResponse, datetime]:
+            sent = query_values(request, self.kind.query_schema)
+            query, problems = load_valid(self.kind.query_schema, sent, context.site)
             selection = self._selection(query, problems)
-            page = await self.store.page(self.kind, query, view.caller, problems)
-            items = await self.shelf.listed(self.kind, page.heads, replace(view, selection=selection))
-            answer = list_answer(request, self.kind, page.total, items, query, view)
-            return answer, holds_until(query, query_pairs(request), view.site)
+            page = await self.store.page(self.kind, query, context.caller, problems)
+            items = await self.fragments.render_list(
+                self.kind, page.heads, replace(context, selection=selection)
+            )
+            response = list_response(request, self.kind, page.total, items, query, context)
+            return response, expires_at(query, query_pairs(request), context.site)
 
-        asked = (self.site.namespace, self.kind.name, request.rel_url.raw_query_string, view.caller.sight)
-        return (await self.kept.answer(asked, make)).to(request)
+        key = (
+            self.site.namespace,
+            self.kind.name,
+            request.rel_url.raw_query_string,
+            context.caller.visibility_key,
+        )
+        return (await self.pages.get(key, render_page)).respond_to(request)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        caller = writer(request, self.kind)
+        caller = require_writer(request, self.kind)
         sent = await body_values(request)
-        data, problems = await self._loaded(self.kind.schema, sent)
+        data, problems = await self._validated(self.kind.body_schema, sent)
         record = await self.store.create(self.kind, data, caller, problems)
-        return self._written(request, record, sent, 201)
+        return self._write_response(request, record, sent, 201)
 
     async def read(self, request: web.Request) -> web.StreamResponse:
         sent = query_values(request, EventReadInput)
-        view = View(self.site, request[CALLER], self._selected(sent))
-        kind, ref = self.kind, addressed(request, self.kind)
-        kept = self.singles.take(kind, ref, view)
+        context = RenderContext(self.site, request[CALLER], self._requested_fields(sent))
+        kind, ref = self.kind, path_ref(request, self.kind)
+        cached = self.records.take(kind, ref, context)
         # On a cache miss the record is read anyway: the last known clock will do, without a round trip.
-        clock = await self.store.clock.read() if kept else self.store.clock.last
-        if kept and kept.holds(clock):
-            return kept.answer.to(request)
+        clock = await self.store.clock.read() if cached else self.store.clock.last
+        if cached and cached.is_current(clock):
+            return cached.response.respond_to(request)
         password = sent_password(request, sent)
-        if kept or "If-None-Match" in request.headers:
-            head = await self.store.head(kind, ref, view.caller, password)
-            if unchanged := not_modified(request, self.singles.tag(kind, head, view)):
+        if cached or "If-None-Match" in request.headers:
+            head = await self.store.head(kind, ref, context.caller, password)
+            if unchanged := not_modified(request, self.records.tag(kind, head, context)):
                 return unchanged
-            if kept and kept.shows(kind, head):
-                return self.singles.keep(kind, ref, head, view, clock, kept.answer).to(request)
-        record = await self.store.read(kind, ref, view.caller, password)
-        answer = self.singles.render(kind, ref, record, view, clock)
-        # Records read in one batch are all rendered before the first response is sent; Reply.write_eof says
-        # why.
+            if cached and cached.matches(kind, head):
+                return self.records.keep(kind, ref, head, context, clock, cached.response).respond_to(request)
+        record = await self.store.read(kind, ref, context.caller, password)
+        response = self.records.render(kind, ref, record, context, clock)
+        # Records read in one batch are all rendered before the first response is sent:
+        # see OutgoingResponse.write_eof.
         await asyncio.sleep(0)
-        return answer.to(request)
+        return response.respond_to(request)
 
-    def updating(self, schema: type[Input]) -> Handler:
+    def update_handler(self, schema: type[Input]) -> Handler:
         """The update handler of a route; updates by id and by slug accept different fields."""
 
         async def update(request: web.Request) -> web.StreamResponse:
-            caller = writer(request, self.kind)
+            caller = require_writer(request, self.kind)
             sent = await body_values(request)
-            data, problems = await self._loaded(schema, sent, partial=True)
-            ref = addressed(request, self.kind)
+            data, problems = await self._validated(schema, sent, partial=True)
+            ref = path_ref(request, self.kind)
             password = sent_password(request, data, query_values(request, PasswordInput))
-            versions = wanted_versions(request)
+            versions = if_match_versions(request)
             record = await self.store.update(self.kind, ref, data, caller, password, versions, problems)
-            return self._written(request, record, sent)
+            return self._write_response(request, record, sent)
 
         return update
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
-        caller = writer(request, self.kind)
+        caller = require_writer(request, self.kind)
         body = await body_values(request) if self.kind.name == "event" else {}
         password = sent_password(request, query_values(request, PasswordInput), body)
-        ref = addressed(request, self.kind)
-        record = await self.store.delete(self.kind, ref, caller, password, wanted_versions(request))
-        return self._written(request, record, {})
+        ref = path_ref(request, self.kind)
+        record = await self.store.delete(self.kind, ref, caller, password, if_match_versions(request))
+        return self._write_response(request, record, {})
 
-    async def _loaded(
+    async def _validated(
         self, schema: type[Input], sent: Mapping[str, Any], *, partial: bool = False
     ) -> tuple[Document, Problems]:
         """Validate a body, in a thread if it is long: sanitizing its HTML would block the event loop."""
         work = functools.partial(load_valid, schema, sent, self.site, partial=partial)
-        return await asyncio.to_thread(work) if len(str(sent)) > LONG else work()
+        return await asyncio.to_thread(work) if len(str(sent)) > MAX_BODY_CHARS_ON_LOOP else work()
 
-    def _selected(self, sent: Mapping[str, Any]) -> Selection | None:
+    def _requested_fields(self, sent: Mapping[str, Any]) -> Selection | None:
         """The fields that a GET of one record asks for."""
         if "fields" not in sent:
             return None
-        return select(self.kind.shape, tuple(load(ReadInput, sent, self.site)["fields"]))
+        return select(self.kind.response_schema, tuple(load(ReadInput, sent, self.site)["fields"]))
 
     def _selection(self, query: Mapping[str, Any], problems: Problems) -> Selection | None:
         with problems.gather():
-            return select(self.kind.shape, tuple(query["fields"])) if query.get("fields") else None
+            return select(self.kind.response_schema, tuple(query["fields"])) if query.get("fields") else None
         return None
 
-    def _written(
+    def _write_response(
         self, request: web.Request, record: Document, sent: Mapping[str, Any], status: int = 200
     ) -> web.StreamResponse:
         """The response to a write: the new state of the record, with warnings about the request."""
-        view, language = View(self.site, request[CALLER]), language_of(request)
-        tag = self.singles.tag(self.kind, record, view, "written")
+        context, language = RenderContext(self.site, request[CALLER]), language_of(request)
+        tag = self.records.tag(self.kind, record, context, "written")
         warnings = [translate(text, language) for text in warnings_of(self.kind, sent)]
-        return item_answer(self.kind, record, view, tag, warnings, status)
+        return record_response(self.kind, record, context, tag, warnings, status)
 
 
-def writer(request: web.Request, kind: Kind) -> Caller:
+def require_writer(request: web.Request, kind: Kind) -> Caller:
     """The caller; raises unless their role may write records of this kind."""
     caller: Caller = request[CALLER]
     if caller.role is None:
@@ -173,10 +180,10 @@ def writer(request: web.Request, kind: Kind) -> Caller:
     return caller
 
 
-def addressed(request: web.Request, kind: Kind) -> Ref:
+def path_ref(request: web.Request, kind: Kind) -> Ref:
     """The id or slug in the path."""
     if digits := request.match_info.get("id"):
-        if len(digits) > 19 or int(digits) > LARGEST:
+        if len(digits) > 19 or int(digits) > MAX_INT64:
             raise NotFound(kind=kind.name)
         return int(digits)
     slug = request.match_info["slug"]

@@ -7,62 +7,63 @@ from typing import NamedTuple
 
 import orjson
 
-from handlers.answers import to_json
-from handlers.memory import Drawer, Memory
-from handlers.ports import Head, Store
+from handlers.memory import ByteLru, LruNamespace
+from handlers.responses import to_json
+from handlers.store_protocol import Head, Store
 from schemas.event import EVENT
-from schemas.event_view import blanked, is_locked
-from schemas.kind import Document, Kind, View
+from schemas.event_representation import is_locked, without_protected_fields
+from schemas.kind import Document, Kind, RenderContext
 
 Key = tuple[object, ...]
 
 
-class State(NamedTuple):
+class RecordState(NamedTuple):
     """What a rendering depends on: the record's version and, for a term, its number of events."""
 
     version: int
     events: int | None
 
 
-class Shelf:
+class FragmentCache:
     """Rendered records by record and caller, used only if they match the version just queried."""
 
-    def __init__(self, store: Store, memory: Memory) -> None:
+    def __init__(self, store: Store, memory: ByteLru) -> None:
         self._store = store
-        self._memory = Drawer[tuple[State, bytes]](memory, "shelf")
+        self._memory = LruNamespace[tuple[RecordState, bytes]](memory, "fragments")
 
-    async def listed(self, kind: Kind, heads: Sequence[Head], view: View) -> list[bytes]:
+    async def render_list(self, kind: Kind, heads: Sequence[Head], context: RenderContext) -> list[bytes]:
         """The rendered records of a page, in page order."""
         keys = {
-            head["_id"]: (view.site.namespace, kind.name, head["_id"], view.caller.sight) for head in heads
+            head["_id"]: (context.site.namespace, kind.name, head["_id"], context.caller.visibility_key)
+            for head in heads
         }
         found = {head["_id"]: self._take(keys[head["_id"]], kind, head) for head in heads}
         missing = [id for id, body in found.items() if body is None]
         for record in await self._store.fetch(kind, missing) if missing else ():
-            if view.caller.sees(record):  # it may have been hidden since the query
-                body = to_json(shown_in_list(kind, record, view))
+            if context.caller.sees(record):  # it may have been hidden since the query
+                body = to_json(list_representation(kind, record, context))
                 found[record["_id"]] = self._keep(keys[record["_id"]], kind, record, body)
-        return [selected(body, view) for body in found.values() if body is not None]
+        return [select_fields(body, context) for body in found.values() if body is not None]
 
     def _take(self, key: Key, kind: Kind, head: Head) -> bytes | None:
-        kept = self._memory.take(key)
-        return kept[1] if kept and kept[0] == state_of(kind, head) else None
+        cached = self._memory.take(key)
+        return cached[1] if cached and cached[0] == state_of(kind, head) else None
 
     def _keep(self, key: Key, kind: Kind, record: Head, body: bytes) -> bytes:
         self._memory.keep(key, (state_of(kind, record), body), len(body))
         return body
 
 
-def selected(body: bytes, view: View) -> bytes:
+def select_fields(body: bytes, context: RenderContext) -> bytes:
     """A rendered record reduced to the requested fields."""
-    return to_json(view.selection.of(orjson.loads(body))) if view.selection else body
+    return to_json(context.selection.of(orjson.loads(body))) if context.selection else body
 
 
-def state_of(kind: Kind, record: Head) -> State:
+def state_of(kind: Kind, record: Head) -> RecordState:
     # A term is shown with its event count, which changes without a new version of the term.
-    return State(record["version"], None if kind.is_post else record["events"]["publish"])
+    return RecordState(record["version"], None if kind.is_post else record["events"]["publish"])
 
 
-def shown_in_list(kind: Kind, record: Document, view: View) -> Document:
-    locked = kind is EVENT and is_locked(record) and not view.caller.unlocks
-    return kind.represent(kind, blanked(record, view.site) if locked else record, view)
+def list_representation(kind: Kind, record: Document, context: RenderContext) -> Document:
+    locked = kind is EVENT and is_locked(record) and not context.caller.bypasses_passwords
+    return kind.represent(kind, without_protected_fields(record, context.site) if locked else record, context)

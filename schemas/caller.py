@@ -29,7 +29,7 @@ class Caller:
 
     id: int = 0
     role: Role | None = None
-    unlocks: bool = False
+    bypasses_passwords: bool = False
     """May read and write password-protected events without the password."""
 
     @property
@@ -54,9 +54,9 @@ class Caller:
         return self.id if self.writes and not self.writes_all else None
 
     @cached_property
-    def sight(self) -> tuple[bool, int | None, bool]:
+    def visibility_key(self) -> tuple[bool, int | None, bool]:
         """The properties that determine what the caller is shown; used in cache keys."""
-        return (self.sees_all, self.own, self.unlocks)
+        return (self.sees_all, self.own, self.bypasses_passwords)
 
     def sees(self, record: Mapping[str, Any]) -> bool:
         return bool(

@@ -54,7 +54,7 @@ def translations(language: str) -> dict[str, str]:
         return {str(message.id): str(message.string or "") for message in read_po(file) if message.id}
 
 
-def renewed(language: str) -> bytes:
+def updated_catalogue(language: str) -> bytes:
     """The updated catalogue file: exactly the messages in the code, in alphabetical order."""
     known = translations(language)
     catalogue = Catalog(language)
@@ -69,7 +69,7 @@ def renewed(language: str) -> bytes:
 
 def main() -> None:
     for language in LANGUAGES[1:]:
-        (CATALOGUES / f"{language}.po").write_bytes(renewed(language))
+        (CATALOGUES / f"{language}.po").write_bytes(updated_catalogue(language))
         missing = [message for message, text in translations(language).items() if not text]
         print(f"{language}: {len(missing)} untranslated messages", *missing, sep="\n  ")
 

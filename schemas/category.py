@@ -5,37 +5,37 @@ from __future__ import annotations
 from schemas.fields import Whole
 from schemas.kind import Kind
 from schemas.language import Text
-from schemas.post import about
-from schemas.term import TermInput, TermListInput, TermShape, represent, settle
+from schemas.post import describe
+from schemas.term import TermInput, TermListInput, TermResponse, normalize, represent
 
 
 class CategoryInput(TermInput):
     """Request body of a category."""
 
-    parent = Whole(metadata=about(Text("parent category ID, 0 for none")))
+    parent = Whole(metadata=describe(Text("parent category ID, 0 for none")))
 
 
 class CategoryListInput(TermListInput):
     """Query parameters of the category list."""
 
-    parent = Whole(metadata=about(Text("only children of this category ID; 0: only top-level ones")))
+    parent = Whole(metadata=describe(Text("only children of this category ID; 0: only top-level ones")))
 
 
 CATEGORY = Kind(
     name="category",
     plural="categories",
-    title="name",
-    ids="term",
-    schema=CategoryInput,
-    query=CategoryListInput,
-    shape=TermShape,
-    settle=settle,
+    name_field="name",
+    id_space="term",
+    body_schema=CategoryInput,
+    query_schema=CategoryListInput,
+    response_schema=TermResponse,
+    normalize=normalize,
     represent=represent,
     page="events/category",
-    searched=("name", "slug"),
-    copied=("name", "description", "parent"),
-    sample={"name": "Workshops", "description": "Learn something in an afternoon"},
-    sample_change={"description": "Courses of one afternoon or one evening"},
+    search_fields=("name", "slug"),
+    embedded_fields=("name", "description", "parent"),
+    example={"name": "Workshops", "description": "Learn something in an afternoon"},
+    example_change={"description": "Courses of one afternoon or one evening"},
     summaries={
         "list": Text("List categories"),
         "create": Text("Create a category"),

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from schemas.language import Text
 from schemas.sanitizing import plain_text
 
-LONGEST = 500
-MOST_DIGITS = 20
+MAX_COST_CHARS = 500
+MAX_DIGITS = 20
 FREE = ("free", "gratis", "kostenlos", "gratuit", "gratuite", "gratuito")
 
 # Code -> ways to write it, symbol first. A symbol on its own means the first code that lists it.
@@ -28,12 +28,14 @@ CURRENCIES: dict[str, tuple[str, ...]] = {
 # ("1.000") is one only in these currencies, which conventionally use a decimal comma, else a decimal point.
 COMMA_DECIMALS = ("EUR", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "RON", "TRY", "BRL", "VND", "IDR")
 
-LEAD = re.compile(r"(?:(?:from|ab|desde|à partir de)\s|[-–—])", re.IGNORECASE)
+LEADING_WORDS = re.compile(r"(?:(?:from|ab|desde|à partir de)\s|[-–—])", re.IGNORECASE)
 # The dash in "10,-" is part of the number, not a range separator.
 SEPARATOR = re.compile(r"(?<![.,])[-–—]|[;/]|,(?![0-9–—-])|\s(?:to|bis|a|à)\s", re.IGNORECASE)
-MARK = r"[^\s0-9.,;/'’–—-]+\.?"
+CURRENCY_MARK = r"[^\s0-9.,;/'’–—-]+\.?"
 NUMBER = r"[0-9]+(?:[.,'’ \u00a0\u202f][0-9]+)*(?:[.,][-–—])?"
-PRICE = re.compile(rf"(?P<prefix>{MARK})?\s*(?P<number>{NUMBER})(?P<gap>\s*)(?P<suffix>{MARK})?")
+PRICE = re.compile(
+    rf"(?P<prefix>{CURRENCY_MARK})?\s*(?P<number>{NUMBER})(?P<gap>\s*)(?P<suffix>{CURRENCY_MARK})?"
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Cost:
     details: dict[str, Any]
 
 
-class Price(NamedTuple):
+class WrittenPrice(NamedTuple):
     """One number as written, with the currency marks before and after it."""
 
     prefix: str
@@ -69,8 +71,8 @@ def read_cost(value: object, site: Currency) -> Cost:
 # Many events have the same cost. Cached results are shared: callers must not modify them.
 @lru_cache(1000)
 def _read(text: str, site: Currency) -> Cost:
-    if len(text) > LONGEST:
-        raise ValueError(Text("Must have at most {limit} characters.", limit=LONGEST))
+    if len(text) > MAX_COST_CHARS:
+        raise ValueError(Text("Must have at most {limit} characters.", limit=MAX_COST_CHARS))
     if re.search(r"[\x00\ud800-\udfff]", text):
         raise ValueError(Text("Must not contain NUL characters or unpaired surrogates."))
     text = plain_text(text)
@@ -82,8 +84,8 @@ def _read(text: str, site: Currency) -> Cost:
 def _as_text(value: object, site: Currency) -> str:
     if value is None:
         return ""
-    if isinstance(value, list) and len(value) > LONGEST:
-        raise ValueError(Text("Must have at most {limit} characters.", limit=LONGEST))
+    if isinstance(value, list) and len(value) > MAX_COST_CHARS:
+        raise ValueError(Text("Must have at most {limit} characters.", limit=MAX_COST_CHARS))
     if isinstance(value, list):
         parts = [_one_text(part, site) for part in value]
         return " – ".join(part for part in parts if part.strip())
@@ -94,7 +96,7 @@ def _one_text(value: object, site: Currency) -> str:
     if isinstance(value, str):
         return value
     # `not … <` instead of `>=` also rejects NaN and infinity.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**LONGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**MAX_COST_CHARS:
         raise ValueError(Text("Must be a number, text such as $10 or 10 – 20, or a list of these."))
     # `or 0` turns negative zero into 0.
     text = f"{Decimal(str(value or 0)):f}".removesuffix(".0")
@@ -104,7 +106,7 @@ def _one_text(value: object, site: Currency) -> str:
 
 def _priced(text: str, site: Currency) -> Cost | None:
     """The parsed cost if the text consists only of prices, else None."""
-    lead = LEAD.match(text.strip())
+    lead = LEADING_WORDS.match(text.strip())
     pieces = [piece.strip() for piece in SEPARATOR.split(text.strip()[lead.end() if lead else 0 :])]
     charged = [piece for piece in pieces if piece.lower() not in FREE]
     prices = [price for piece in charged if (price := _price(piece))]
@@ -116,14 +118,14 @@ def _priced(text: str, site: Currency) -> Cost | None:
     return _cost(text if as_written else _display(amounts), currency, list(amounts))
 
 
-def _price(piece: str) -> Price | None:
+def _price(piece: str) -> WrittenPrice | None:
     if match := PRICE.fullmatch(piece):
         suffix = match["gap"] + match["suffix"] if match["suffix"] else ""
-        return Price(match["prefix"] or "", match["number"], suffix)
+        return WrittenPrice(match["prefix"] or "", match["number"], suffix)
     return None
 
 
-def _currency(prices: list[Price], site: Currency) -> Currency | None:
+def _currency(prices: list[WrittenPrice], site: Currency) -> Currency | None:
     """The currency that all marks can stand for; None if there is none."""
     marks = [mark for price in prices for mark in (price.prefix, price.suffix.strip()) if mark]
     if not marks:
@@ -150,9 +152,9 @@ def _codes(mark: str, site: Currency) -> set[str]:
     return codes | {site.code} if mark in (site.symbol, site.code) else codes
 
 
-def _amounts(prices: list[Price], currency: Currency) -> dict[str, Price]:
+def _amounts(prices: list[WrittenPrice], currency: Currency) -> dict[str, WrittenPrice]:
     """The prices by numeric value, ascending; empty if one of them is not a valid number."""
-    amounts: dict[Decimal, tuple[str, Price]] = {}
+    amounts: dict[Decimal, tuple[str, WrittenPrice]] = {}
     for price in _all_marked(prices, currency):
         plain = _plain(price.number, currency.code in COMMA_DECIMALS)
         if plain is None:
@@ -161,16 +163,20 @@ def _amounts(prices: list[Price], currency: Currency) -> dict[str, Price]:
     return dict(amounts[amount] for amount in sorted(amounts))
 
 
-def _all_marked(prices: list[Price], currency: Currency) -> list[Price]:
+def _all_marked(prices: list[WrittenPrice], currency: Currency) -> list[WrittenPrice]:
     """Adds the currency mark to prices without one: in "10 – 20 €" both are in euros."""
-    bare = Price("", "", currency.symbol) if currency.position == "suffix" else Price(currency.symbol, "", "")
+    bare = (
+        WrittenPrice("", "", currency.symbol)
+        if currency.position == "suffix"
+        else WrittenPrice(currency.symbol, "", "")
+    )
     style = next((price for price in prices if price.prefix or price.suffix), bare)
     return [
         price if price.prefix or price.suffix else style._replace(number=price.number) for price in prices
     ]
 
 
-def _display(amounts: dict[str, Price]) -> str:
+def _display(amounts: dict[str, WrittenPrice]) -> str:
     if list(amounts) == ["0"]:
         return "Free"
     spelled = ["".join(price) for price in amounts.values()]
@@ -184,7 +190,7 @@ def _plain(number: str, decimal_comma: bool) -> str | None:
     marks = set(re.sub(r"[0-9]", "", whole))
     digits = "".join(groups).lstrip("0") or "0"
     is_number = len(marks) <= 1 and _are_thousands(groups) and (digits + fraction).isdigit()
-    if not is_number or len(digits + fraction) > MOST_DIGITS:
+    if not is_number or len(digits + fraction) > MAX_DIGITS:
         return None
     return f"{digits}.{fraction}".rstrip(".") if (digits + fraction).strip("0") else "0"
 

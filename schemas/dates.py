@@ -12,7 +12,7 @@ from typing import cast
 from schemas.language import Text
 from schemas.zones import Zone
 
-LONGEST = 64
+MAX_DATE_CHARS = 64
 EPOCH = datetime(1970, 1, 1)
 CALENDAR = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)"
@@ -86,7 +86,7 @@ def details(shown: str) -> dict[str, str]:
 def _parse(value: object, now: datetime, zone: Zone) -> Moment:
     if isinstance(value, int) and not isinstance(value, bool):
         return Moment(instant=EPOCH + timedelta(seconds=value))
-    text = value if isinstance(value, str) and len(value) <= LONGEST else ""
+    text = value if isinstance(value, str) and len(value) <= MAX_DATE_CHARS else ""
     if moment := _on_calendar(text):
         return moment
     if match := TIMESTAMP.fullmatch(text):

@@ -13,10 +13,10 @@ from schemas.costs import read_cost
 from schemas.dates import parse_moment
 from schemas.language import Text
 from schemas.site import Site
-from schemas.text_fields import clean, said, web_address, with_metadata
+from schemas.text_fields import clean, error_text, web_address, with_metadata
 from schemas.zones import parse_zone
 
-LARGEST = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
@@ -39,7 +39,7 @@ def whole(value: Any, least: int = 0) -> int:
     """A 64-bit integer, sent as a JSON integer or as decimal digits."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= LARGEST:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_INT64:
         raise ValidationError(Text("Must be a whole number of at least {least}.", least=least))
     return value
 
@@ -111,7 +111,7 @@ class Zoned(fields.String):
         try:
             return parse_zone(clean(value)) if value != "" else site().zone
         except ValueError as error:
-            raise ValidationError(said(error)) from None
+            raise ValidationError(error_text(error)) from None
 
 
 class When(fields.String):
@@ -121,10 +121,10 @@ class When(fields.String):
         try:
             return parse_moment(value, site().now(), site().zone)
         except ValueError as error:
-            raise ValidationError(said(error)) from None
+            raise ValidationError(error_text(error)) from None
 
 
-class Price(fields.Raw):
+class CostField(fields.Raw):
     """A cost: a number, a string, or a list of these."""
 
     def __init__(self, **options: Any) -> None:
@@ -134,7 +134,7 @@ class Price(fields.Raw):
         try:
             return read_cost(value, site().currency)
         except ValueError as error:
-            raise ValidationError(said(error)) from None
+            raise ValidationError(error_text(error)) from None
 
 
 def spread(value: Any) -> list[Any]:

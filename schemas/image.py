@@ -7,12 +7,12 @@ from typing import Any
 
 from marshmallow import fields
 
-from schemas.kind import Document, Shape
+from schemas.kind import Document, ResponseSchema
 
 SIZES = ("thumbnail", "medium", "medium_large", "large", "full")
 
 
-class SizeShape(Shape):
+class SizeResponse(ResponseSchema):
     """One size of an image."""
 
     width = fields.Integer(allow_none=True)
@@ -22,10 +22,12 @@ class SizeShape(Shape):
     url = fields.String(allow_none=True)
 
 
-SizesShape = Shape.from_dict({name: fields.Nested(SizeShape) for name in SIZES}, name="SizesShape")
+SizesResponse = ResponseSchema.from_dict(
+    {name: fields.Nested(SizeResponse) for name in SIZES}, name="SizesResponse"
+)
 
 
-class ImageShape(Shape):
+class ImageResponse(ResponseSchema):
     """An image. Either its ID or its URL is known, and all sizes have the same URL."""
 
     url = fields.String(allow_none=True)
@@ -34,7 +36,7 @@ class ImageShape(Shape):
     width = fields.Integer(allow_none=True)
     height = fields.Integer(allow_none=True)
     filesize = fields.Integer(allow_none=True)
-    sizes = fields.Nested(SizesShape)
+    sizes = fields.Nested(SizesResponse)
 
 
 def represent_image(image: Mapping[str, Any] | None) -> Document | bool:

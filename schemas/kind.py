@@ -18,7 +18,7 @@ from schemas.fields import Many, Whole, site
 from schemas.language import Text
 from schemas.selection import Selection
 from schemas.site import Site
-from schemas.text_fields import SlugText, Words
+from schemas.text_fields import FreeText, SlugText
 
 Document = dict[str, Any]
 
@@ -47,7 +47,7 @@ class Input(Schema):
         return {name: None if value == "" and name in optional else value for name, value in values.items()}
 
 
-class Shape(Schema):
+class ResponseSchema(Schema):
     """Schema of a response. Every key is always present, except those with `absent` in their metadata."""
 
     def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
@@ -59,7 +59,7 @@ class ReadInput(Input):
 
     # marshmallow's Schema also has an attribute `fields`, but sets it after collecting the declared fields.
     fields = Many(  # type: ignore[assignment]
-        Words(200, allow_none=False),
+        FreeText(200, allow_none=False),
         metadata={"description": Text("only these keys of each record, such as id,title,venue.city")},
     )
 
@@ -76,7 +76,7 @@ class ListInput(ReadInput):
 
 
 @dataclass(frozen=True)
-class View:
+class RenderContext:
     """The caller and the site that a representation is made for."""
 
     site: Site
@@ -87,7 +87,7 @@ class View:
     @property
     def key(self) -> Hashable:
         """Everything that affects the representation; used in cache keys."""
-        return (self.site.namespace, self.caller.sight, self.selection and self.selection.names)
+        return (self.site.namespace, self.caller.visibility_key, self.selection and self.selection.names)
 
 
 @dataclass(frozen=True)
@@ -96,48 +96,52 @@ class Kind:
 
     name: str
     plural: str
-    title: str
+    name_field: str
     """Name of the field that holds a record's title or name."""
-    ids: str
+    id_space: str
     """The ID sequence: `post` for events, venues and organizers, `term` for categories and tags."""
-    schema: type[Input]
-    query: type[ListInput]
-    shape: type[Schema]
+    body_schema: type[Input]
+    query_schema: type[ListInput]
+    response_schema: type[Schema]
     """Schema of the representation."""
-    settle: Callable[[Document, Document | None, Site], Document]
+    normalize: Callable[[Document, Document | None, Site], Document]
     """(changes, stored record, site) -> the fields to store."""
-    represent: Callable[[Kind, Mapping[str, Any], View], Document]
+    represent: Callable[[Kind, Mapping[str, Any], RenderContext], Document]
     page: str
     """Path of a record's web page, relative to the base URL."""
-    searched: tuple[str, ...]
+    search_fields: tuple[str, ...]
     """Fields that `search` covers."""
-    copied: tuple[str, ...]
+    embedded_fields: tuple[str, ...]
     """Fields that events copy from a linked record; empty if events do not link to this kind."""
-    sample: Mapping[str, Any]
+    example: Mapping[str, Any]
     """Example request body for creating a record."""
-    sample_change: Mapping[str, Any]
+    example_change: Mapping[str, Any]
     """Example request body for updating a record."""
     summaries: Mapping[str, Text]
     """Summary of each operation in the API description: list, create, read, update, delete and, for posts,
     the last three by slug."""
     links: Mapping[str, str] = field(default_factory=dict)
     """Field -> name of the kind it links to."""
-    json_ld: Callable[[Kind, Mapping[str, Any], View], Document] | None = None
+    json_ld: Callable[[Kind, Mapping[str, Any], RenderContext], Document] | None = None
 
     @property
     def is_post(self) -> bool:
-        return self.ids == "post"
+        return self.id_space == "post"
 
     @cached_property
-    def renaming(self) -> type[Input]:
+    def slug_update_schema(self) -> type[Input]:
         """Schema for updates by slug: the path identifies the record, so a slug in the body renames it."""
         members = {"slug": SlugText(metadata={"description": Text("new slug")})}
-        return type(f"{self.schema.__name__}BySlug", (self.schema,), members)
+        return type(f"{self.body_schema.__name__}BySlug", (self.body_schema,), members)
 
     @cached_property
     def known_fields(self) -> frozenset[str]:
         """Names of all request fields, and of all response fields, which clients may send back."""
-        return frozenset(name for one in (self.schema, self.renaming, self.shape) for name in one().fields)
+        return frozenset(
+            name
+            for one in (self.body_schema, self.slug_update_schema, self.response_schema)
+            for name in one().fields
+        )
 
     def rest_url(self, site: Site, id: int) -> str:
         return f"{site.api}/{self.plural}/{id}"
@@ -166,8 +170,8 @@ def load_valid(
             # Required fields are present; without defaults, fields that were not sent need no processing.
             return dict(reader.load(values, partial=partial or not reader.has_defaults)), Problems()
     except ValidationError as error:
-        said = error.messages if isinstance(error.messages, dict) else {"body": error.messages}
-        problems = Problems({name: first(messages) for name, messages in said.items()})
+        messages = error.messages if isinstance(error.messages, dict) else {"body": error.messages}
+        problems = Problems({name: first_message(found) for name, found in messages.items()})
         return dict(cast(Document, error.valid_data)), problems
 
 
@@ -177,15 +181,15 @@ def reader_of(schema: type[Input]) -> Input:
     return schema()
 
 
-def first(said: Any) -> str:
+def first_message(messages: Any) -> str:
     """The first message in marshmallow's nested lists and dicts of messages."""
-    while not isinstance(said, str):
-        said = next(iter(said.values() if isinstance(said, dict) else said))
-    return said
+    while not isinstance(messages, str):
+        messages = next(iter(messages.values() if isinstance(messages, dict) else messages))
+    return messages
 
 
 def texts(kind: Kind, document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """(field, text) for each text that `search` covers."""
-    for name in kind.searched:
+    for name in kind.search_fields:
         if isinstance(value := document.get(name), str):
             yield name, value

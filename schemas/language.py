@@ -47,9 +47,9 @@ def translate(text: str, language: str) -> str:
     return catalogue(language).get(str(text), str(text))
 
 
-def preferred(asked: str | None, accepted: str) -> str:
+def preferred(requested: str | None, accepted: str) -> str:
     """The response language: `?lang=` first, then the `Accept-Language` header by its weights."""
-    if asked and (language := asked.lower().split("-")[0]) in LANGUAGES:
+    if requested and (language := requested.lower().split("-")[0]) in LANGUAGES:
         return language
     return next((name for name in _by_weight(accepted) if name in LANGUAGES), "en")
 

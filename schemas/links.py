@@ -15,7 +15,7 @@ from schemas.language import Text
 from schemas.sanitizing import plain_text
 from schemas.text_fields import clean, limited
 
-MOST = 100
+MAX_LINKS = 100
 
 
 def is_number(value: Any) -> bool:
@@ -23,7 +23,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value) is not None
 
 
-class Links(fields.List[Any]):
+class LinkList(fields.List[Any]):
     """Links to records: IDs, objects with an `id`, and another form that depends on the kind."""
 
     def __init__(self, kind: Kind, other: fields.Field[Any], **options: Any) -> None:
@@ -33,8 +33,8 @@ class Links(fields.List[Any]):
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
         parts = [part for part in spread(value) if str(part) != "0"]
-        if len(parts) > MOST:
-            raise ValidationError(Text("Must have at most {limit} items.", limit=MOST))
+        if len(parts) > MAX_LINKS:
+            raise ValidationError(Text("Must have at most {limit} items.", limit=MAX_LINKS))
         found = [self.link(part) for part in parts]
         return [link for index, link in enumerate(found) if link not in found[:index]]
 
@@ -50,7 +50,7 @@ class Links(fields.List[Any]):
         raise NotImplementedError
 
 
-class TermLinks(Links):
+class TermLinks(LinkList):
     """Categories or tags: IDs, slugs or names."""
 
     def __init__(self, kind: Kind, **options: Any) -> None:
@@ -64,18 +64,18 @@ class TermLinks(Links):
         return name
 
 
-class PostLinks(Links):
+class PostLinks(LinkList):
     """Venues or organizers: IDs, or the data of new records; a single one need not be in an array."""
 
     def __init__(self, kind: Kind, **options: Any) -> None:
-        super().__init__(kind, fields.Nested(kind.schema), **options)
+        super().__init__(kind, fields.Nested(kind.body_schema), **options)
         self.metadata = {**self.metadata, "one_of": (*self.forms, fields.List(self.inner))}
 
     def other(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise ValidationError(Text("Must be IDs, or objects with the data of new records."))
         try:
-            return load(self.kind.schema, value, site())
+            return load(self.kind.body_schema, value, site())
         except (MissingFields, InvalidFields) as problem:
             names = ", ".join(sorted(problem.data["params"]))
             raise ValidationError(Text("Invalid data for a new record: {names}.", names=names)) from None

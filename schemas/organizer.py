@@ -7,9 +7,17 @@ from typing import Any
 
 from marshmallow import fields
 
-from schemas.kind import Document, Kind, View
+from schemas.kind import Document, Kind, RenderContext
 from schemas.language import Text
-from schemas.post import LinkedListInput, PostInput, PostShape, about, envelope, settle_post, shown_texts
+from schemas.post import (
+    LinkedListInput,
+    PostInput,
+    PostResponse,
+    describe,
+    envelope,
+    normalize_post,
+    shown_texts,
+)
 from schemas.text_fields import MailAddress, Name, PlainText, WebAddress
 
 CONTACT = ("phone", "website", "email")
@@ -18,13 +26,13 @@ CONTACT = ("phone", "website", "email")
 class OrganizerInput(PostInput):
     """Request body of an organizer."""
 
-    organizer = Name(required=True, metadata=about(Text("organizer name")))
-    phone = PlainText(500, metadata=about(Text("phone number")))
-    website = WebAddress(metadata=about(Text("website URL")))
-    email = MailAddress(metadata=about(Text("e-mail address")))
+    organizer = Name(required=True, metadata=describe(Text("organizer name")))
+    phone = PlainText(500, metadata=describe(Text("phone number")))
+    website = WebAddress(metadata=describe(Text("website URL")))
+    email = MailAddress(metadata=describe(Text("e-mail address")))
 
 
-class OrganizerShape(PostShape):
+class OrganizerResponse(PostResponse):
     """Representation of an organizer."""
 
     organizer = fields.String()
@@ -33,17 +41,17 @@ class OrganizerShape(PostShape):
     email = fields.String()
 
 
-def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    return envelope(kind, record, view) | shown_texts(record, "organizer", "description", "slug", *CONTACT)
+def represent(kind: Kind, record: Mapping[str, Any], context: RenderContext) -> Document:
+    return envelope(kind, record, context) | shown_texts(record, "organizer", "description", "slug", *CONTACT)
 
 
-def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+def json_ld(kind: Kind, record: Mapping[str, Any], context: RenderContext) -> Document:
     """The organizer as a schema.org Organization."""
     body = {
         "@context": "https://schema.org",
         "@type": "Organization",
         "name": record["organizer"],
-        "url": record.get("website") or kind.page_url(view.site, record["slug"]),
+        "url": record.get("website") or kind.page_url(context.site, record["slug"]),
         "description": record.get("description"),
         "telephone": record.get("phone"),
         "email": record.get("email"),
@@ -54,19 +62,19 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
 ORGANIZER = Kind(
     name="organizer",
     plural="organizers",
-    title="organizer",
-    ids="post",
-    schema=OrganizerInput,
-    query=LinkedListInput,
-    shape=OrganizerShape,
-    settle=settle_post,
+    name_field="organizer",
+    id_space="post",
+    body_schema=OrganizerInput,
+    query_schema=LinkedListInput,
+    response_schema=OrganizerResponse,
+    normalize=normalize_post,
     represent=represent,
     json_ld=json_ld,
     page="organizer",
-    searched=("organizer", "description", *CONTACT),
-    copied=("organizer", "description", "image", *CONTACT),
-    sample={"organizer": "City Arts Council", "email": "hello@arts.example.org", "phone": "+1 555 0100"},
-    sample_change={"website": "https://arts.example.org"},
+    search_fields=("organizer", "description", *CONTACT),
+    embedded_fields=("organizer", "description", "image", *CONTACT),
+    example={"organizer": "City Arts Council", "email": "hello@arts.example.org", "phone": "+1 555 0100"},
+    example_change={"website": "https://arts.example.org"},
     summaries={
         "list": Text("List organizers"),
         "create": Text("Create an organizer"),

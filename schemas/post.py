@@ -11,15 +11,15 @@ from marshmallow import fields
 from schemas.dates import show
 from schemas.errors import InvalidFields
 from schemas.fields import Choice, Flag, Picture, Status, Statuses, When, Whole
-from schemas.image import ImageShape, represent_image
-from schemas.kind import Document, Input, Kind, ListInput, Shape, View
+from schemas.image import ImageResponse, represent_image
+from schemas.kind import Document, Input, Kind, ListInput, RenderContext, ResponseSchema
 from schemas.language import Text
 from schemas.site import Site
-from schemas.text_fields import Html, Words
+from schemas.text_fields import FreeText, Html
 from schemas.zones import parse_zone
 
 
-def about(text: Text, **more: Any) -> dict[str, Any]:
+def describe(text: Text, **more: Any) -> dict[str, Any]:
     """Field metadata for the API description."""
     return {"description": text, **more}
 
@@ -27,47 +27,47 @@ def about(text: Text, **more: Any) -> dict[str, Any]:
 class PostInput(Input):
     """Request fields of every post."""
 
-    author = Whole(metadata=about(Text("author ID")))
-    date = When(metadata=about(Text("publication date in the site's time zone")))
-    date_utc = When(metadata=about(Text("publication date in UTC")))
-    description = Html(metadata=about(Text("description")))
+    author = Whole(metadata=describe(Text("author ID")))
+    date = When(metadata=describe(Text("publication date in the site's time zone")))
+    date_utc = When(metadata=describe(Text("publication date in UTC")))
+    description = Html(metadata=describe(Text("description")))
     status = Status(
-        metadata=about(Text("post status; only publish is visible to the public"), example="publish")
+        metadata=describe(Text("post status; only publish is visible to the public"), example="publish")
     )
-    image = Picture(metadata=about(Text("featured image, an ID or a URL")))
+    image = Picture(metadata=describe(Text("featured image, an ID or a URL")))
 
 
 class PostListInput(ListInput):
     """Query parameters of every list of posts."""
 
-    search = Words(200, metadata=about(Text("text in the name, description or other text fields")))
-    status = Statuses(metadata=about(Text("only records with these statuses")))
-    orderby = Choice("date", "modified", "title", "id", metadata=about(Text("what to sort by")))
-    order = Choice("asc", "desc", metadata=about(Text("sort direction, ascending or descending")))
+    search = FreeText(200, metadata=describe(Text("text in the name, description or other text fields")))
+    status = Statuses(metadata=describe(Text("only records with these statuses")))
+    orderby = Choice("date", "modified", "title", "id", metadata=describe(Text("what to sort by")))
+    order = Choice("asc", "desc", metadata=describe(Text("sort direction, ascending or descending")))
 
 
 class LinkedListInput(PostListInput):
     """Query parameters of the lists of venues and organizers, which events link to."""
 
-    event = Whole(1, metadata=about(Text("only records linked from this event ID")))
-    has_events = Flag(metadata=about(Text("only records that have events, or only those that have none")))
+    event = Whole(1, metadata=describe(Text("only records linked from this event ID")))
+    has_events = Flag(metadata=describe(Text("only records that have events, or only those that have none")))
     only_with_upcoming = Flag(
-        load_default=False, metadata=about(Text("only records with events that have not ended"))
+        load_default=False, metadata=describe(Text("only records with events that have not ended"))
     )
 
 
-def settle_post(changes: Document, stored: Document | None, site: Site) -> Document:
+def normalize_post(changes: Document, stored: Document | None, site: Site) -> Document:
     """The fields to store for a post. Until its publication date a published post has status `future`."""
-    settled = {name: value for name, value in changes.items() if name not in ("date", "date_utc")}
-    if settled.get("author", 0) is None:
-        del settled["author"]
+    normalized = {name: value for name, value in changes.items() if name not in ("date", "date_utc")}
+    if normalized.get("author", 0) is None:
+        del normalized["author"]
     if (date := _publication(changes, site)) or stored is None:
-        settled["date_utc"] = date or site.now()
-    status = settled.get("status") or (stored or {}).get("status")
-    if status in ("publish", "future") and ("date_utc" in settled or "status" in settled):
-        date = settled.get("date_utc") or (stored or {})["date_utc"]
-        settled["status"] = "future" if date > site.now() else "publish"
-    return settled
+        normalized["date_utc"] = date or site.now()
+    status = normalized.get("status") or (stored or {}).get("status")
+    if status in ("publish", "future") and ("date_utc" in normalized or "status" in normalized):
+        date = normalized.get("date_utc") or (stored or {})["date_utc"]
+        normalized["status"] = "future" if date > site.now() else "publish"
+    return normalized
 
 
 def _publication(changes: Document, site: Site) -> datetime | None:
@@ -91,9 +91,9 @@ def _local(site: Site, utc: datetime) -> datetime:
         return utc
 
 
-def envelope(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+def envelope(kind: Kind, record: Mapping[str, Any], context: RenderContext) -> Document:
     """The fields that every post's representation starts with."""
-    site, id = view.site, record["_id"]
+    site, id = context.site, record["_id"]
     global_id = f"{site.host}?id={id}"
     return {
         "id": id,
@@ -127,10 +127,10 @@ def shown_time() -> fields.String:
 
 def shown_warnings() -> fields.List[Any]:
     text = Text("after a write only: what was ignored or is unusual, such as unknown fields")
-    return fields.List(fields.String(), metadata=about(text, absent=True))
+    return fields.List(fields.String(), metadata=describe(text, absent=True))
 
 
-class PostShape(Shape):
+class PostResponse(ResponseSchema):
     """Representation fields of every post."""
 
     id = fields.Integer()
@@ -147,12 +147,12 @@ class PostShape(Shape):
     description = fields.String()
     slug = fields.String()
     image = fields.Raw(
-        metadata=about(
+        metadata=describe(
             Text("featured image; false if there is none"),
-            one_of=(fields.Nested(ImageShape), fields.Boolean(metadata={"enum": [False]})),
+            one_of=(fields.Nested(ImageResponse), fields.Boolean(metadata={"enum": [False]})),
         )
     )
     json_ld = fields.Dict(
-        metadata=about(Text("schema.org description, on a single record only"), absent=True)
+        metadata=describe(Text("schema.org description, on a single record only"), absent=True)
     )
     warnings = shown_warnings()

@@ -29,9 +29,9 @@ class Selection:
 
 
 @lru_cache(1000)
-def select(shape: type[Schema], names: tuple[str, ...]) -> Selection:
+def select(response_schema: type[Schema], names: tuple[str, ...]) -> Selection:
     """The selection of these names, each of which must be in the schema of the representation."""
-    schema = shape()
+    schema = response_schema()
     if unknown := [name for name in names if not is_known(schema, name.split("."))]:
         raise InvalidFields({"fields": Text("Unknown field: {name}.", name=", ".join(unknown))})
     return Selection(names, tree_of(names))
@@ -57,18 +57,18 @@ def pick(value: Any, tree: Tree) -> Any:
     return {key: pick(one, tree[key]) for key, one in value.items() if key in tree}
 
 
-def is_known(shape: Schema, path: list[str]) -> bool:
+def is_known(response_schema: Schema, path: list[str]) -> bool:
     """Whether the path leads to a field. Below a field without a schema (`json_ld`) any path is accepted."""
-    by_key = {field.data_key or name: field for name, field in shape.fields.items()}
+    by_key = {field.data_key or name: field for name, field in response_schema.fields.items()}
     if (field := by_key.get(path[0])) is None:
         return False
     if len(path) == 1 or isinstance(field, fields.Dict):
         return True
-    return any(is_known(below, path[1:]) for below in shapes_below(field))
+    return any(is_known(below, path[1:]) for below in schemas_below(field))
 
 
-def shapes_below(field: Field[Any]) -> Iterator[Schema]:
+def schemas_below(field: Field[Any]) -> Iterator[Schema]:
     if isinstance(field, fields.Nested):
         yield field.schema
     for inner in (field.inner,) if isinstance(field, fields.List) else field.metadata.get("one_of", ()):
-        yield from shapes_below(inner)
+        yield from schemas_below(inner)

@@ -31,7 +31,7 @@ class Site:
         return self.base_url + self.namespace
 
     @cached_property
-    def facts(self) -> str:
+    def representation_key(self) -> str:
         """The settings that affect representations; used in cache keys."""
         return repr((self.api, self.zone.name, self.currency))
 

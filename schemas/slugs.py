@@ -6,23 +6,23 @@ import re
 
 from slugify import slugify
 
-LONGEST = 200
-TRASHED = "__trashed"
+SLUG_MAX_LENGTH = 200
+TRASHED_SUFFIX = "__trashed"
 
 
-def slug_of(text: str, otherwise: str) -> str:
-    """Lower-case ASCII words joined by `-`; `otherwise` if nothing in the text can be transliterated."""
+def slug_of(text: str, default: str) -> str:
+    """Lower-case ASCII words joined by `-`; `default` if nothing in the text can be transliterated."""
     if not text:
-        return otherwise
+        return default
     plain = re.sub(r"<[^<>]*>", "", text)
     joined = re.sub(r"[\s./–—]+", "-", plain)
-    kept = re.sub(r"[^\w-]", "", joined)
-    return slugify(kept, regex_pattern=r"[^-a-z0-9_]+", max_length=LONGEST).strip("-") or otherwise
+    allowed = re.sub(r"[^\w-]", "", joined)
+    return slugify(allowed, regex_pattern=r"[^-a-z0-9_]+", max_length=SLUG_MAX_LENGTH).strip("-") or default
 
 
 def numbered(slug: str, number: int) -> str:
     """The slug with `-2`, `-3` … appended, within the length limit; number 1 is the slug itself."""
     if number == 1:
         return slug
-    ending = f"-{number}"
-    return slug[: LONGEST - len(ending)] + ending
+    suffix = f"-{number}"
+    return slug[: SLUG_MAX_LENGTH - len(suffix)] + suffix

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from schemas.kind import Kind
 from schemas.language import Text
-from schemas.term import TermInput, TermListInput, TermShape, represent, settle
+from schemas.term import TermInput, TermListInput, TermResponse, normalize, represent
 
 TAG = Kind(
     name="tag",
     plural="tags",
-    title="name",
-    ids="term",
-    schema=TermInput,
-    query=TermListInput,
-    shape=TermShape,
-    settle=settle,
+    name_field="name",
+    id_space="term",
+    body_schema=TermInput,
+    query_schema=TermListInput,
+    response_schema=TermResponse,
+    normalize=normalize,
     represent=represent,
     page="events/tag",
-    searched=("name", "slug"),
-    copied=("name", "description"),
-    sample={"name": "beginners"},
-    sample_change={"description": "No experience needed"},
+    search_fields=("name", "slug"),
+    embedded_fields=("name", "description"),
+    example={"name": "beginners"},
+    example_change={"description": "No experience needed"},
     summaries={
         "list": Text("List tags"),
         "create": Text("Create a tag"),

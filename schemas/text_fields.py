@@ -15,16 +15,16 @@ URL = re.compile(r"https?://[^\s/?#\\@]+[^\s\\]*", re.IGNORECASE)
 EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 
-QUOTING = re.compile("[<>\"'`]")
+HTML_DELIMITERS = re.compile("[<>\"'`]")
 """Characters that could end an attribute or open a tag where a URL is shown in HTML."""
-UNFIT = re.compile("[\0\ud800-\udfff]")
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def clean(value: Any) -> str:
     """Rejects values that are not strings, or that cannot be stored, logged and sent."""
     if not isinstance(value, str):
         raise ValidationError(Text("Must be text."))
-    if UNFIT.search(value):
+    if UNSTORABLE.search(value):
         raise ValidationError(Text("Must not contain NUL characters or unpaired surrogates."))
     return value
 
@@ -41,7 +41,7 @@ def with_metadata(options: dict[str, Any], **more: Any) -> dict[str, Any]:
     return options | {"metadata": {**options.get("metadata", {}), **more}}
 
 
-class Words(fields.String):
+class FreeText(fields.String):
     """Free text, stored exactly as sent; an empty string clears the field."""
 
     def __init__(self, limit: int = 100_000, **options: Any) -> None:
@@ -53,21 +53,21 @@ class Words(fields.String):
         return limited(clean(value), self.limit) or None
 
 
-class PlainText(Words):
+class PlainText(FreeText):
     """A short text such as a city, stored without HTML tags."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         return plain_text(super()._deserialize(value, attr, data, **options) or "") or None
 
 
-class Html(Words):
+class Html(FreeText):
     """Text that may contain markup, such as a description, stored without unsafe HTML."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         try:
             return safe_html(super()._deserialize(value, attr, data, **options) or "") or None
         except ValueError as error:
-            raise ValidationError(said(error)) from None
+            raise ValidationError(error_text(error)) from None
 
 
 class Numeral(PlainText):
@@ -109,7 +109,7 @@ def web_address(value: Any) -> str:
     address = limited(clean(value), 2048)
     if not URL.fullmatch(address) or not _has_host(address):
         raise ValidationError(Text("Must be a URL that starts with http:// or https://."))
-    return QUOTING.sub(lambda mark: f"%{ord(mark[0]):02X}", address)
+    return HTML_DELIMITERS.sub(lambda mark: f"%{ord(mark[0]):02X}", address)
 
 
 def _has_host(address: str) -> bool:
@@ -129,5 +129,5 @@ class MailAddress(fields.String):
         return address or None
 
 
-def said(error: ValueError) -> str:
+def error_text(error: ValueError) -> str:
     return error.args[0] if error.args and isinstance(error.args[0], str) else str(error)

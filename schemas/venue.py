@@ -8,51 +8,53 @@ from typing import Any
 from marshmallow import fields, validates_schema
 
 from schemas.fields import Flag, Number, need_both
-from schemas.kind import Document, Kind, View
+from schemas.kind import Document, Kind, RenderContext
 from schemas.language import Text
 from schemas.post import (
     LinkedListInput,
     PostInput,
-    PostShape,
-    about,
+    PostResponse,
+    describe,
     envelope,
     flag,
-    settle_post,
+    normalize_post,
     shown_texts,
 )
 from schemas.site import Site
 from schemas.text_fields import Name, Numeral, PlainText, WebAddress
 
-SPELLED: dict[str, Any] = {"type": "string", "one_of": (fields.Boolean(), fields.String())}
+BOOLEAN_OR_STRING: dict[str, Any] = {"type": "string", "one_of": (fields.Boolean(), fields.String())}
 """Metadata of a flag that the interface documents as a string."""
 
 
 class VenueInput(PostInput):
     """Request body of a venue."""
 
-    venue = Name(required=True, metadata=about(Text("venue name")))
-    show_map = Flag(metadata=about(Text("whether events linked to the venue show a map"), **SPELLED))
-    show_map_link = Flag(
-        metadata=about(Text("whether events linked to the venue show a map link"), **SPELLED)
+    venue = Name(required=True, metadata=describe(Text("venue name")))
+    show_map = Flag(
+        metadata=describe(Text("whether events linked to the venue show a map"), **BOOLEAN_OR_STRING)
     )
-    address = PlainText(500, metadata=about(Text("address")))
-    city = PlainText(500, metadata=about(Text("city")))
-    country = PlainText(500, metadata=about(Text("country")))
-    province = PlainText(500, metadata=about(Text("province")))
-    state = PlainText(500, metadata=about(Text("state")))
-    stateprovince = PlainText(500, metadata=about(Text("state and province")))
-    zip = Numeral(500, metadata=about(Text("ZIP or postal code")))
-    phone = PlainText(500, metadata=about(Text("phone number")))
-    website = WebAddress(metadata=about(Text("website URL")))
-    geo_lat = Number(-90, 90, metadata=about(Text("latitude in degrees")))
-    geo_lng = Number(-180, 180, metadata=about(Text("longitude in degrees")))
+    show_map_link = Flag(
+        metadata=describe(Text("whether events linked to the venue show a map link"), **BOOLEAN_OR_STRING)
+    )
+    address = PlainText(500, metadata=describe(Text("address")))
+    city = PlainText(500, metadata=describe(Text("city")))
+    country = PlainText(500, metadata=describe(Text("country")))
+    province = PlainText(500, metadata=describe(Text("province")))
+    state = PlainText(500, metadata=describe(Text("state")))
+    stateprovince = PlainText(500, metadata=describe(Text("state and province")))
+    zip = Numeral(500, metadata=describe(Text("ZIP or postal code")))
+    phone = PlainText(500, metadata=describe(Text("phone number")))
+    website = WebAddress(metadata=describe(Text("website URL")))
+    geo_lat = Number(-90, 90, metadata=describe(Text("latitude in degrees")))
+    geo_lng = Number(-180, 180, metadata=describe(Text("longitude in degrees")))
 
     @validates_schema(skip_on_field_errors=False)
     def both_coordinates(self, data: Document, **_: Any) -> None:
         need_both(data, "geo_lat", "geo_lng")
 
 
-class VenueShape(PostShape):
+class VenueResponse(PostResponse):
     """Representation of a venue."""
 
     venue = fields.String()
@@ -75,20 +77,24 @@ PLACE = ("address", "city", "country", "province", "state", "stateprovince", "zi
 FLAGS = ("show_map", "show_map_link")
 
 
-def settle(changes: Document, stored: Document | None, site: Site) -> Document:
-    settled = settle_post(changes, stored, site)
-    settled |= {name: flag(name, settled) for name in FLAGS if name in settled or stored is None}
-    if stored and not stored.get("stateprovince") and settled.get("stateprovince") == region(stored):
-        del settled["stateprovince"]  # sent back as shown: still derived from the state or province
+def normalize(changes: Document, stored: Document | None, site: Site) -> Document:
+    normalized = normalize_post(changes, stored, site)
+    normalized |= {name: flag(name, normalized) for name in FLAGS if name in normalized or stored is None}
+    if stored and not stored.get("stateprovince") and normalized.get("stateprovince") == region(stored):
+        del normalized["stateprovince"]  # sent back as shown: still derived from the state or province
     if "geo_lat" in changes or "geo_lng" in changes:
         latitude, longitude = changes.get("geo_lat"), changes.get("geo_lng")
         point = {"type": "Point", "coordinates": [longitude, latitude]}
-        settled |= {"geo_lat": latitude, "geo_lng": longitude, "point": None if latitude is None else point}
-    return settled
+        normalized |= {
+            "geo_lat": latitude,
+            "geo_lng": longitude,
+            "point": None if latitude is None else point,
+        }
+    return normalized
 
 
-def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
-    shown = envelope(kind, record, view) | shown_texts(record, "venue", "description", "slug", *PLACE)
+def represent(kind: Kind, record: Mapping[str, Any], context: RenderContext) -> Document:
+    shown = envelope(kind, record, context) | shown_texts(record, "venue", "description", "slug", *PLACE)
     shown |= {
         "stateprovince": region(record),
         "geo_lat": record.get("geo_lat"),
@@ -101,7 +107,7 @@ def region(record: Mapping[str, Any]) -> str:
     return record.get("stateprovince") or record.get("state") or record.get("province") or ""
 
 
-def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+def json_ld(kind: Kind, record: Mapping[str, Any], context: RenderContext) -> Document:
     """The venue as a schema.org Place."""
     address = {
         "streetAddress": record.get("address"),
@@ -112,7 +118,7 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     }
     found = {name: value for name, value in address.items() if value}
     place: Document = {"@context": "https://schema.org", "@type": "Place", "name": record["venue"]}
-    place["url"] = record.get("website") or kind.page_url(view.site, record["slug"])
+    place["url"] = record.get("website") or kind.page_url(context.site, record["slug"])
     place["description"], place["telephone"] = record.get("description"), record.get("phone")
     place["address"] = {"@type": "PostalAddress", **found} if found else None
     if record.get("geo_lat") is not None:
@@ -127,19 +133,19 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
 VENUE = Kind(
     name="venue",
     plural="venues",
-    title="venue",
-    ids="post",
-    schema=VenueInput,
-    query=LinkedListInput,
-    shape=VenueShape,
-    settle=settle,
+    name_field="venue",
+    id_space="post",
+    body_schema=VenueInput,
+    query_schema=LinkedListInput,
+    response_schema=VenueResponse,
+    normalize=normalize,
     represent=represent,
     json_ld=json_ld,
     page="venue",
-    searched=("venue", "description", *PLACE),
-    copied=("venue", "description", "image", *PLACE, "geo_lat", "geo_lng", "point", *FLAGS),
-    sample={"venue": "Grand Hall", "address": "1 Main Street", "city": "Springfield", "zip": "62701"},
-    sample_change={"phone": "+1 555 0100", "website": "https://hall.example.org"},
+    search_fields=("venue", "description", *PLACE),
+    embedded_fields=("venue", "description", "image", *PLACE, "geo_lat", "geo_lng", "point", *FLAGS),
+    example={"venue": "Grand Hall", "address": "1 Main Street", "city": "Springfield", "zip": "62701"},
+    example_change={"phone": "+1 555 0100", "website": "https://hall.example.org"},
     summaries={
         "list": Text("List venues"),
         "create": Text("Create a venue"),

@@ -11,7 +11,7 @@ from schemas.kind import Kind
 from schemas.language import Text
 
 STATUSES = ("publish", "draft", "pending", "private", "future", "trash")
-SIMILAR = 0.7
+MIN_SIMILARITY = 0.7
 
 
 def warnings_of(kind: Kind, values: Mapping[str, Any]) -> list[Text]:
@@ -33,5 +33,5 @@ def misspelt_status(kind: Kind, values: Mapping[str, Any]) -> Iterator[Text]:
     status = values.get("status")
     if not kind.is_post or not isinstance(status, str) or status in STATUSES:
         return
-    for meant in get_close_matches(status.lower(), STATUSES, 1, SIMILAR):
+    for meant in get_close_matches(status.lower(), STATUSES, 1, MIN_SIMILARITY):
         yield Text("unusual status: {status}; did you mean {meant}?", status=status, meant=meant)

@@ -17,7 +17,7 @@ OFFSET = re.compile(
     r"(?P<utc>UTC)?(?P<sign>[+-])(?P<hours>\d{1,2})(?:(?::|(?<=\d\d))(?P<minutes>[0-5]\d)|\.(?P<part>\d{1,2}))?",
     re.ASCII | re.IGNORECASE,
 )
-WESTMOST, EASTMOST = timedelta(hours=-12), timedelta(hours=14)
+MIN_OFFSET, MAX_OFFSET = timedelta(hours=-12), timedelta(hours=14)
 MIDNIGHT = time(0, 0, 0)
 
 
@@ -79,7 +79,7 @@ def _offset(match: re.Match[str]) -> timedelta:
         if rest:
             raise ValueError(Text("The offset must be in whole minutes, such as UTC+5.5 or UTC+5:45."))
     offset = timedelta(hours=int(match["hours"]), minutes=minutes) * (-1 if match["sign"] == "-" else 1)
-    if not WESTMOST <= offset <= EASTMOST:
+    if not MIN_OFFSET <= offset <= MAX_OFFSET:
         raise ValueError(Text("The offset must be between -12:00 and +14:00."))
     return offset
 

@@ -10,52 +10,57 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
-from handlers import document, health, index, pages
-from handlers.memory import Memory
-from handlers.operations import Operation, operations
-from handlers.records import Memories, memories
+from handlers import api_description, health, index, static_pages
+from handlers.memory import ByteLru
+from handlers.records import Caches, create_caches
+from handlers.routes import Operation, operations
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
-from service.access import identify
+from service.authentication import authenticate
+from service.compression import compress_responses
 from service.cross_site import CrossSite
-from service.errors import answer_problems, problem_body
-from service.limits import limit_passwords, limit_rate
-from service.packing import pack_answers
+from service.errors import handle_errors, problem_body
+from service.in_flight import IN_FLIGHT, InFlight
+from service.rate_limits import limit_passwords, limit_rate
 from service.request_ids import REQUEST_IDS, RequestIds
 from service.store import Store
-from service.traffic import TRAFFIC, Traffic
 
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """The application; it opens no files or connections of its own."""
-    traffic, cross_site, ids, memory = Traffic(settings), CrossSite(settings), RequestIds(), Memory()
-    outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(memory)]
-    passed = [*outer, *guards(settings, store, cross_site)]
-    app = web.Application(middlewares=passed, client_max_size=settings.max_body)
-    app[TRAFFIC], app[REQUEST_IDS] = traffic, ids
-    kept = memories(store, memory)
+    in_flight, cross_site = InFlight(settings), CrossSite(settings)
+    request_ids, memory = RequestIds(), ByteLru()
+    outer = [
+        handle_errors(request_ids, finisher(cross_site, in_flight)),
+        in_flight.enforce_limits,
+        compress_responses(memory),
+    ]
+    middlewares = [*outer, *inner_middlewares(settings, store, cross_site)]
+    app = web.Application(middlewares=middlewares, client_max_size=settings.max_body)
+    app[IN_FLIGHT], app[REQUEST_IDS] = in_flight, request_ids
+    caches = create_caches(store, memory)
     for prefix in (store.site.namespace, *settings.aliases):
-        mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, kept))
-    app.add_routes(pages.routes(store.site))
+        mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, caches))
+    app.add_routes(static_pages.routes(store.site))
     app.add_routes(health.routes(store))
     return app
 
 
-def guards(settings: Settings, store: Store, cross_site: CrossSite) -> list[Middleware]:
+def inner_middlewares(settings: Settings, store: Store, cross_site: CrossSite) -> list[Middleware]:
     """The inner middlewares, in the order in which a request passes them."""
-    passed = [limit_rate(settings)] if settings.rate_limit else []
-    passed.append(limit_passwords(settings))
+    middlewares = [limit_rate(settings)] if settings.rate_limit else []
+    middlewares.append(limit_passwords(settings))
     if not store.started:
-        passed.append(wait_for(store))
-    return [*passed, identify(settings.access, store.tokens, cross_site.check)]
+        middlewares.append(require_started(store))
+    return [*middlewares, authenticate(settings.auth_mode, store.tokens, cross_site.check)]
 
 
-def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
+def route_table(site: Site, store: Store, caches: Caches) -> list[Operation]:
     """The operations under one path prefix; links in their responses start with it."""
-    records = [operation for kind in KINDS for operation in operations(kind, store, site, kept)]
+    records = [operation for kind in KINDS for operation in operations(kind, store, site, caches)]
     table: list[Operation] = []
-    described = document.operations(site, table, problem_body)
+    described = api_description.operations(site, table, problem_body)
     table += [*index.operations(site, table), *described, *records]
     return table
 
@@ -72,7 +77,7 @@ def mount(app: web.Application, prefix: str, table: Iterable[Operation]) -> None
                     resource(path).add_route("HEAD", operation.handler)
 
 
-def wait_for(store: Store) -> Middleware:
+def require_started(store: Store) -> Middleware:
     """Reject requests until the database is set up: nothing may be written before the indexes exist."""
 
     @web.middleware
@@ -84,12 +89,12 @@ def wait_for(store: Store) -> Middleware:
     return middleware
 
 
-def finishing(cross_site: CrossSite, traffic: Traffic) -> Callable[[web.Request, web.StreamResponse], None]:
+def finisher(cross_site: CrossSite, in_flight: InFlight) -> Callable[[web.Request, web.StreamResponse], None]:
     """The function that makes the final changes to each response: CORS headers, closing the connection."""
 
     def finish(request: web.Request, response: web.StreamResponse) -> None:
-        traffic.say_goodbye(response)
-        cross_site.let_read(request, response)
+        in_flight.close_if_draining(response)
+        cross_site.add_cors_headers(request, response)
         if request.content.exception() is not None:  # the rest of the body cannot be read
             response.force_close()
 

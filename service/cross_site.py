@@ -13,12 +13,12 @@ from config import Settings
 from schemas.errors import Forbidden
 from schemas.language import Text
 
-READING = ("GET", "HEAD", "OPTIONS")
-READING_HEADERS = "Authorization, X-Event-Password, If-None-Match"
-WRITING_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, X-Event-Password"
-SHOWN = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+ALLOWED_READ_HEADERS = "Authorization, X-Event-Password, If-None-Match"
+ALLOWED_WRITE_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, X-Event-Password"
+EXPOSED_HEADERS = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
 HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
-LONGEST_SHOWN = 200
+MAX_QUOTED_CHARS = 200
 
 OTHER_SITE = Text(
     "Refused: this request comes from a page of another site ({origin}). Without a token, writes are only "
@@ -38,9 +38,9 @@ class CrossSite:
     """The cross-site rules that follow from the settings."""
 
     def __init__(self, settings: Settings) -> None:
-        self._everybody_reads = "*" in settings.cors_origins
-        self._named = frozenset(settings.cors_origins) - {"*"}
-        self._is_open = settings.access == "open"
+        self._any_origin_reads = "*" in settings.cors_origins
+        self._named_origins = frozenset(settings.cors_origins) - {"*"}
+        self._is_open = settings.auth_mode == "open"
         self._is_local = settings.is_local()
         base = urlsplit(settings.address)
         self._own_origin = f"{base.scheme}://{base.netloc}".lower()
@@ -48,27 +48,27 @@ class CrossSite:
         if not self._is_local:
             self._hosts.add(socket.gethostname().lower())
 
-    def let_read(self, request: web.Request, response: web.StreamResponse) -> None:
+    def add_cors_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """Add the CORS headers that let scripts of allowed origins read the response or send the request."""
-        if (sent := request.headers.get("Origin")) is None:
+        if (origin := request.headers.get("Origin")) is None:
             return
-        is_named = sent.lower() in self._named
+        is_named = origin.lower() in self._named_origins
         method = request.headers.get("Access-Control-Request-Method", request.method)
-        if not is_named and not (self._everybody_reads and method in READING):
+        if not is_named and not (self._any_origin_reads and method in SAFE_METHODS):
             return
-        response.headers["Access-Control-Allow-Origin"] = sent.lower() if is_named else "*"
-        response.headers["Access-Control-Expose-Headers"] = SHOWN
+        response.headers["Access-Control-Allow-Origin"] = origin.lower() if is_named else "*"
+        response.headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
         if request.method == "OPTIONS" and "Allow" in response.headers:
-            methods = response.headers["Allow"] if is_named else ", ".join(READING)
+            methods = response.headers["Allow"] if is_named else ", ".join(SAFE_METHODS)
             response.headers["Access-Control-Allow-Methods"] = methods
             response.headers["Access-Control-Allow-Headers"] = (
-                WRITING_HEADERS if is_named else READING_HEADERS
+                ALLOWED_WRITE_HEADERS if is_named else ALLOWED_READ_HEADERS
             )
             response.headers["Access-Control-Max-Age"] = "86400"
 
     def check(self, request: web.Request) -> None:
         """Reject a write that a page of another site makes a browser send."""
-        if request.method in READING:
+        if request.method in SAFE_METHODS:
             return
         scheme = request.headers.get("Authorization", "").partition(" ")[0].lower()
         if scheme == "bearer":
@@ -76,13 +76,13 @@ class CrossSite:
         origin = request.headers.get("Origin", "").lower()
         if scheme:
             # Browsers add remembered Basic credentials to requests from any site's page.
-            if self._is_of_another_site(request, origin) and origin not in self._named:
-                raise refused(ADDED_BY_BROWSER, origin=origin)
+            if self._is_of_another_site(request, origin) and origin not in self._named_origins:
+                raise forbidden(ADDED_BY_BROWSER, origin=origin)
         elif self._is_open:
             if self._is_of_another_site(request, origin):
-                raise refused(OTHER_SITE, origin=origin)
+                raise forbidden(OTHER_SITE, origin=origin)
             if not self._is_own_host(host := request.headers.get("Host")):
-                raise refused(OTHER_HOST, host=host or "")
+                raise forbidden(OTHER_HOST, host=host or "")
 
     def _is_of_another_site(self, request: web.Request, origin: str) -> bool:
         if request.headers.get("Sec-Fetch-Site", "none").lower() not in ("none", "same-origin"):
@@ -109,6 +109,6 @@ class CrossSite:
         return address.is_loopback or not self._is_local
 
 
-def refused(message: Text, **values: str) -> Forbidden:
-    shown = {name: value[:LONGEST_SHOWN] or "?" for name, value in values.items()}
+def forbidden(message: Text, **values: str) -> Forbidden:
+    shown = {name: value[:MAX_QUOTED_CHARS] or "?" for name, value in values.items()}
     return Forbidden(Text(message.template, **shown))

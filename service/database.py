@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from config import Settings
-from service.embedded import data_place, embedded_mongod, running_uri
+from service.embedded import choose_directory, embedded_mongod, running_uri
 from service.site import site_of
 from service.store import Store, open_store
 
@@ -47,14 +47,14 @@ async def located(settings: Settings, *, shared: bool = True) -> AsyncIterator[L
     if settings.mongodb_uri:
         yield Location(settings.mongodb_uri, settings.database)
         return
-    place = data_place(settings.data_dir)
-    if place.remark:
-        print(f"kalends: {place.remark}", file=sys.stderr)
-    if uri := running_uri(place.path) if shared else None:
-        yield Location(uri, settings.database, place.path)
+    chosen = choose_directory(settings.data_dir)
+    if chosen.notice:
+        print(f"kalends: {chosen.notice}", file=sys.stderr)
+    if uri := running_uri(chosen.path) if shared else None:
+        yield Location(uri, settings.database, chosen.path)
         return
-    async with embedded_mongod(place.path) as uri:
-        yield Location(uri, settings.database, place.path)
+    async with embedded_mongod(chosen.path) as uri:
+        yield Location(uri, settings.database, chosen.path)
 
 
 @asynccontextmanager

@@ -49,16 +49,18 @@ SEASON = [
 async def fill_demo(location: Location, site: Site) -> None:
     """Fill the database if it has no events, and print the result."""
     async with open_store(location.uri, location.database, site) as store:
-        made = await fill(store)
-    said = f"{made} events created in {location}" if made else f"There are events already in {location}"
-    print(said if made else f"{said}; nothing was changed", file=sys.stderr)
+        created = await fill(store)
+    message = (
+        f"{created} events created in {location}" if created else f"There are events already in {location}"
+    )
+    print(message if created else f"{message}; nothing was changed", file=sys.stderr)
 
 
 async def fill(store: Store) -> int:
     """Fill the database unless it has events; return the number of events created."""
     if await store.database["events"].find_one({}, {"_id": 1}):
         return 0
-    made = 0
+    created = 0
     for at, (title, every, times, hour, hours, cost, categories, tags, venue, organizer) in enumerate(SEASON):
         first = store.site.now().replace(hour=hour, minute=0, second=0) + timedelta(days=2 + at)
         for number in range(times):
@@ -76,6 +78,6 @@ async def fill(store: Store) -> int:
                 "organizer": [ORGANIZERS[organizer]],
                 "featured": number == 0,
             }
-            await store.create(EVENT, load(EVENT.schema, event, store.site), EVERYBODY)
-            made += 1
-    return made
+            await store.create(EVENT, load(EVENT.body_schema, event, store.site), EVERYBODY)
+            created += 1
+    return created

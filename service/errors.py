@@ -11,9 +11,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 from pymongo.errors import PyMongoError
 
-from handlers.answers import json_answer
-from handlers.parameters import language_of
-from handlers.replies import Answer, Reply
+from handlers.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.requests import language_of
+from handlers.responses import json_response
 from schemas import errors
 from schemas.errors import Problem
 from schemas.language import Text, translate
@@ -23,7 +23,7 @@ from service.request_log import path_of
 
 log = logging.getLogger("kalends.errors")
 
-TABLE: dict[type[Problem], tuple[int, str]] = {
+STATUS_AND_CODE: dict[type[Problem], tuple[int, str]] = {
     errors.BadRequest: (400, "rest_bad_request"),
     errors.InvalidJson: (400, "rest_invalid_json"),
     errors.MissingFields: (400, "rest_missing_callback_param"),
@@ -50,21 +50,21 @@ TABLE: dict[type[Problem], tuple[int, str]] = {
     errors.Disconnected: (499, "rest_client_closed_request"),
     errors.Unavailable: (503, "rest_unavailable"),
 }
-TOLD: dict[type[Exception], type[Problem]] = {
+PROBLEM_OF_EXCEPTION: dict[type[Exception], type[Problem]] = {
     web.HTTPNotFound: errors.NoRoute,
     web.HTTPRequestEntityTooLarge: errors.TooLarge,
     PyMongoError: errors.Unavailable,
     TimeoutError: errors.Unavailable,
 }
-HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="kalends"'}, 503: {"Retry-After": "5"}}
-LAST = (errors.TooSlow, errors.Disconnected)
+STATUS_HEADERS = {401: {"WWW-Authenticate": 'Bearer realm="kalends"'}, 503: {"Retry-After": "5"}}
+CLOSING_PROBLEMS = (errors.TooSlow, errors.Disconnected)
 """After these errors nothing more can be read from the connection."""
-CRASHED = Text("Internal error. The log has the details under request ID {id}.")
+INTERNAL_ERROR = Text("Internal error. The log has the details under request ID {id}.")
 
 
 def problem_body(problem: Problem, language: str = "en") -> dict[str, Any]:
     """The body of an error response, which includes its status."""
-    status, code = TABLE[type(problem)]
+    status, code = STATUS_AND_CODE[type(problem)]
     data: dict[str, Any] = {"status": status, **problem.data}
     if isinstance(params := data.get("params"), dict):
         data["params"] = {name: translate(text, language) for name, text in params.items()}
@@ -75,50 +75,50 @@ def error_body(code: str, message: str, data: dict[str, Any]) -> dict[str, Any]:
     return {"code": code, "message": message, "data": data}
 
 
-def error_answer(body: dict[str, Any]) -> web.StreamResponse:
+def error_response(body: dict[str, Any]) -> web.StreamResponse:
     status = body["data"]["status"]
-    return json_answer(body, status, HEADERS.get(status))
+    return json_response(body, status, STATUS_HEADERS.get(status))
 
 
-def problem_answer(problem: Problem, language: str) -> web.StreamResponse:
-    return error_answer(problem_body(problem, language))
+def problem_response(problem: Problem, language: str) -> web.StreamResponse:
+    return error_response(problem_body(problem, language))
 
 
-def answer_problems(ids: RequestIds, finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
+def handle_errors(ids: RequestIds, finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
     """The outermost middleware: gives each request an id, turns exceptions into error responses, and applies
     `finish` to every response."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        ids.mark(request)
+        ids.assign(request)
         try:
-            answer = await handler(request)
+            response = await handler(request)
         except Exception as error:  # even a bug must get the standard error body
-            answer = answer_to(error, request)
-        answer.headers.update(request["headers"])
-        finish(request, answer)
-        return answer
+            response = response_to(error, request)
+        response.headers.update(request["headers"])
+        finish(request, response)
+        return response
 
     return middleware
 
 
-def answer_to(error: Exception, request: web.BaseRequest) -> web.StreamResponse:
+def response_to(error: Exception, request: web.BaseRequest) -> web.StreamResponse:
     language, id = language_of(request), id_of(request)
     if isinstance(error, web.HTTPMethodNotAllowed):
-        return _other_method(request, error, language)
+        return _method_not_allowed(request, error, language)
     if problem := problem_of(error):
         if isinstance(problem, errors.Unavailable) and error is not problem:
             log.warning("%s %s %s: %s", id, request.method, path_of(request), error)
-        answer = problem_answer(problem, language)
-        if isinstance(problem, LAST):
-            answer.force_close()
-        return answer
+        response = problem_response(problem, language)
+        if isinstance(problem, CLOSING_PROBLEMS):
+            response.force_close()
+        return response
     if isinstance(error, web.HTTPException):
-        return error_answer(error_body("rest_refused", error.reason, {"status": error.status}))
+        return error_response(error_body("rest_refused", error.reason, {"status": error.status}))
     # A bug: the caller gets only the request id, the log gets the traceback.
     log.error("%s %s %s failed", id, request.method, path_of(request), exc_info=error)
-    message = translate(Text(CRASHED.template, id=id), language)
-    return error_answer(error_body("rest_internal_error", message, {"status": 500}))
+    message = translate(Text(INTERNAL_ERROR.template, id=id), language)
+    return error_response(error_body("rest_internal_error", message, {"status": 500}))
 
 
 def problem_of(error: Exception) -> Problem | None:
@@ -127,17 +127,19 @@ def problem_of(error: Exception) -> Problem | None:
         return error
     if isinstance(error, HttpProcessingError):
         return problem_of_message(error)
-    return next((told() for kind, told in TOLD.items() if isinstance(error, kind)), None)
+    return next(
+        (problem() for kind, problem in PROBLEM_OF_EXCEPTION.items() if isinstance(error, kind)), None
+    )
 
 
-def _other_method(
+def _method_not_allowed(
     request: web.BaseRequest, refused: web.HTTPMethodNotAllowed, language: str
 ) -> web.StreamResponse:
     """Answer OPTIONS with the allowed methods, other unsupported methods with 405 and the same list."""
     allowed = ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))
     if request.method == "OPTIONS":
-        answer: web.StreamResponse = Reply(Answer(b"", {}, 204))
+        response: web.StreamResponse = OutgoingResponse(PreparedResponse(b"", {}, 204))
     else:
-        answer = problem_answer(errors.MethodNotAllowed(), language)
-    answer.headers["Allow"] = allowed
-    return answer
+        response = problem_response(errors.MethodNotAllowed(), language)
+    response.headers["Allow"] = allowed
+    return response

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import re
 
-LONGEST = 200
-REST = re.compile(r", (Timeout|full error|Topology Description):.*", re.DOTALL)
+MAX_MESSAGE_CHARS = 200
+DRIVER_DETAILS = re.compile(r", (Timeout|full error|Topology Description):.*", re.DOTALL)
 TIMEOUTS = re.compile(r" ?\(configured timeouts:[^)]*\)")
 
 
 def brief(error: Exception) -> str:
     """The driver's message without its timeouts and topology description."""
-    text = " ".join(TIMEOUTS.sub("", REST.sub("", str(error))).split())
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    text = " ".join(TIMEOUTS.sub("", DRIVER_DETAILS.sub("", str(error))).split())
+    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
 
 
 class Failures:
@@ -21,15 +21,15 @@ class Failures:
 
     def __init__(self, log: logging.Logger, work: str) -> None:
         self._log, self._work = log, work
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def failed(self, error: Exception) -> None:
         text = brief(error)
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._logged:
+            self._logged.add(text)
             self._log.warning("%s failed; retrying: %s", self._work, text)
 
     def succeeded(self) -> None:
-        if self._told:
-            self._told.clear()
+        if self._logged:
+            self._logged.clear()
             self._log.info("%s succeeded again", self._work)

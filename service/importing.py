@@ -17,14 +17,14 @@ from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
 from schemas.errors import Problem
 from service.database import opened
-from service.lines import Batch, Line, batches, read
+from service.ndjson import ImportLine, LineBatch, parse_lines, read_batches
 from service.progress import Progress
 from service.store.records.drafting import Row
 from service.store.records.importing import Bulk, Outcome, bulk
 
 T = TypeVar("T")
-ReadRows = Callable[[list[Line]], tuple[list[Row], dict[int, Problem]]]
-AT_ONCE = 3
+ReadRows = Callable[[list[ImportLine]], tuple[list[Row], dict[int, Problem]]]
+MAX_CONCURRENT_BATCHES = 3
 """Batches stored concurrently; MongoDB uses one core for each."""
 
 
@@ -35,17 +35,23 @@ async def import_file(
     kind = BY_PLURAL[plural]
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
-        async with opened(settings) as (store, location), bulk(store, kind, caller) as way, tasks() as start:
+        async with (
+            opened(settings) as (store, location),
+            bulk(store, kind, caller) as importer,
+            tasks() as start,
+        ):
             print(f"Importing into {location}", file=sys.stderr)
             progress, total = Progress(sys.stderr, size), Outcome()
-            read_rows = partial(read, kind=kind, site=store.site, ignore_unknown=ignore_unknown)
-            parts = ahead(batches(file, kind, settings.max_body), way, read_rows, start)
-            async for end, outcome in stored(parts, way, start):
-                for line in told(outcome):
-                    progress.say(line)
+            read_rows = partial(parse_lines, kind=kind, site=store.site, ignore_unknown=ignore_unknown)
+            prepared_batches = read_ahead(
+                read_batches(file, kind, settings.max_body), importer, read_rows, start
+            )
+            async for end, outcome in store_batches(prepared_batches, importer, start):
+                for line in error_lines(outcome):
+                    progress.print_line(line)
                 total += outcome
                 progress.show(end, total.imported + total.there + len(total.refused))
-    progress.end()
+    progress.clear()
     print(f"{total.imported} imported, {total.there} already there, {len(total.refused)} refused")
     return 1 if total.refused else 0
 
@@ -66,7 +72,7 @@ def opened_file(path: str) -> Iterator[tuple[BinaryIO, int]]:
 
 
 @dataclass
-class Part:
+class PreparedBatch:
     """Rows to be stored, the outcome of the other lines of their batch, and the file offset of its end."""
 
     rows: list[Row]
@@ -74,74 +80,78 @@ class Part:
     end: int
 
 
-class Start(Protocol):
+class StartTask(Protocol):
     """Starts a background task."""
 
     def __call__(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]: ...
 
 
 @asynccontextmanager
-async def tasks() -> AsyncIterator[Start]:
+async def tasks() -> AsyncIterator[StartTask]:
     """Yield a function that starts background tasks; those still running on exit are cancelled."""
-    under_way: set[asyncio.Task[Any]] = set()
+    running: set[asyncio.Task[Any]] = set()
 
     def start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
-        under_way.add(task)
-        task.add_done_callback(under_way.discard)
+        running.add(task)
+        task.add_done_callback(running.discard)
         return task
 
     try:
         yield start
     finally:
-        for task in under_way:
+        for task in running:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
 
 
-async def stored(parts: AsyncIterator[Part], way: Bulk, start: Start) -> AsyncIterator[tuple[int, Outcome]]:
-    """Store up to AT_ONCE parts concurrently; yield the end offset and outcome of each, in order."""
-    under_way: deque[tuple[Part, asyncio.Task[Outcome]]] = deque()
+async def store_batches(
+    prepared_batches: AsyncIterator[PreparedBatch], importer: Bulk, start: StartTask
+) -> AsyncIterator[tuple[int, Outcome]]:
+    """Store up to MAX_CONCURRENT_BATCHES at once; yield the end offset and outcome of each, in order."""
+    running: deque[tuple[PreparedBatch, asyncio.Task[Outcome]]] = deque()
 
-    async def first() -> tuple[int, Outcome]:
-        part, storing = under_way.popleft()
-        return part.end, part.outcome + await storing
+    async def oldest() -> tuple[int, Outcome]:
+        prepared, storing = running.popleft()
+        return prepared.end, prepared.outcome + await storing
 
-    async for part in parts:
-        under_way.append((part, start(way.store(part.rows))))
-        if len(under_way) == AT_ONCE:
-            yield await first()
-    while under_way:
-        yield await first()
+    async for prepared in prepared_batches:
+        running.append((prepared, start(importer.store(prepared.rows))))
+        if len(running) == MAX_CONCURRENT_BATCHES:
+            yield await oldest()
+    while running:
+        yield await oldest()
 
 
-async def ahead(
-    batches: Iterator[Batch], way: Bulk, read_rows: ReadRows, start: Start
-) -> AsyncIterator[Part]:
+async def read_ahead(
+    batches: Iterator[LineBatch], importer: Bulk, read_rows: ReadRows, start: StartTask
+) -> AsyncIterator[PreparedBatch]:
     """Read and validate the next batch while the previous ones are being stored."""
-    coming = start(read_part(batches, way, read_rows))
-    while part := await coming:
-        coming = start(read_part(batches, way, read_rows))
-        yield part
+    upcoming = start(prepare_batch(batches, importer, read_rows))
+    while prepared := await upcoming:
+        upcoming = start(prepare_batch(batches, importer, read_rows))
+        yield prepared
 
 
-async def read_part(batches: Iterator[Batch], way: Bulk, read_rows: ReadRows) -> Part | None:
+async def prepare_batch(
+    batches: Iterator[LineBatch], importer: Bulk, read_rows: ReadRows
+) -> PreparedBatch | None:
     batch = await asyncio.to_thread(next, batches, None)
     if batch is None:
         return None
-    known = await way.ledger.known(line.mark for line in batch.lines)
-    fresh = [line for line in batch.lines if line.mark not in known]
-    rows, refused = await asyncio.to_thread(read_rows, fresh)
-    return Part(rows, Outcome(there=len(known), refused=refused), batch.end)
+    known = await importer.ledger.known(line.fingerprint for line in batch.lines)
+    new_lines = [line for line in batch.lines if line.fingerprint not in known]
+    rows, refused = await asyncio.to_thread(read_rows, new_lines)
+    return PreparedBatch(rows, Outcome(there=len(known), refused=refused), batch.end)
 
 
-def told(outcome: Outcome) -> Iterator[str]:
+def error_lines(outcome: Outcome) -> Iterator[str]:
     """Error messages for each refused line, one per field."""
     for number, problem in sorted(outcome.refused.items()):
         params = problem.data.get("params")
-        said = (
+        messages = (
             [f"{name}: {text}" for name, text in params.items()]
             if isinstance(params, dict)
             else [problem.text]
         )
-        yield from (f"line {number}: {text}" for text in said)
+        yield from (f"line {number}: {text}" for text in messages)

@@ -12,22 +12,24 @@ from yarl import URL
 from schemas.errors import BadRequest, HeadersTooLarge, Problem, UriTooLong
 from schemas.language import Text
 
-MOST_URL = 8190
-MOST_FIELD = 8192
-"""Must differ from MOST_URL: the limit in aiohttp's LineTooLong is all that tells the two cases apart."""
-MOST_HEADERS = 128
+MAX_URL_BYTES = 8190
+MAX_HEADER_BYTES = 8192
+"""Must differ from MAX_URL_BYTES: only the limit in aiohttp's LineTooLong tells the two cases apart."""
+MAX_HEADERS = 128
 REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) (/[!-~]*) HTTP/1\.[01]\r\n")
 
 
 def problem_of_message(error: http_exceptions.HttpProcessingError) -> Problem:
     if isinstance(error, http_exceptions.LineTooLong):
-        if error.args[1] == MOST_URL:
-            return UriTooLong(Text("The URL is too long: at most {limit} bytes are allowed.", limit=MOST_URL))
+        if error.args[1] == MAX_URL_BYTES:
+            return UriTooLong(
+                Text("The URL is too long: at most {limit} bytes are allowed.", limit=MAX_URL_BYTES)
+            )
         return HeadersTooLarge(
-            Text("A header is too long: at most {limit} bytes are allowed.", limit=MOST_FIELD)
+            Text("A header is too long: at most {limit} bytes are allowed.", limit=MAX_HEADER_BYTES)
         )
     if error.message == "Too many headers received":
-        return HeadersTooLarge(Text("Too many headers: at most {limit} are allowed.", limit=MOST_HEADERS))
+        return HeadersTooLarge(Text("Too many headers: at most {limit} are allowed.", limit=MAX_HEADERS))
     if error.message.startswith("Received HTTPS"):
         return BadRequest(Text("This port speaks HTTP, not HTTPS."))
     return BadRequest(MESSAGES.get(type(error)))
@@ -45,7 +47,7 @@ def unknown_method(error: BaseException, data: bytes) -> RawRequestMessage | Non
     """A request message for a method that aiohttp's parser does not know, so that the application can respond
     with the allowed methods. It has no headers, and it is the last request on its connection."""
     found = REQUEST_LINE.match(data) if isinstance(error, http_exceptions.BadHttpMethod) else None
-    if found is None or (method := found[1].decode()) in hdrs.METH_ALL or len(found[2]) > MOST_URL:
+    if found is None or (method := found[1].decode()) in hdrs.METH_ALL or len(found[2]) > MAX_URL_BYTES:
         return None
     target = found[2].decode()
     path, _, query = target.partition("?")

@@ -8,31 +8,34 @@ import pymongo
 
 from service.store.mongo.client import connect
 
-OLDEST = ((6, 0, 27), (7, 0, 35), (8, 0, 24))
+RECOMMENDED_VERSIONS = ((6, 0, 27), (7, 0, 35), (8, 0, 24))
 """The first version of each series with all security fixes known at the time."""
-CONNECT_SECONDS = 2.0
+CONNECT_TIMEOUT_SECONDS = 2.0
 
 
 async def server_version(uri: str) -> tuple[int, ...]:
     """The version of a MongoDB server; raises PyMongoError if it cannot be reached."""
     client = connect(uri)
     try:
-        with pymongo.timeout(CONNECT_SECONDS):
+        with pymongo.timeout(CONNECT_TIMEOUT_SECONDS):
             build = await client.admin.command("buildInfo")
     finally:
         client.close()
     return tuple(build["versionArray"][:3])
 
 
-def warning_about(version: Sequence[int]) -> str | None:
+def outdated_warning(version: Sequence[int]) -> str | None:
     """The warning about a version that is too old; None if it is recent enough."""
-    asked = next((oldest for oldest in OLDEST if oldest[:2] == tuple(version[:2])), OLDEST[-1])
-    if tuple(version) >= asked:
+    required = next(
+        (oldest for oldest in RECOMMENDED_VERSIONS if oldest[:2] == tuple(version[:2])),
+        RECOMMENDED_VERSIONS[-1],
+    )
+    if tuple(version) >= required:
         return None
-    wanted = ", ".join(map(_shown, OLDEST[:-1]))
+    recommended = ", ".join(map(_shown, RECOMMENDED_VERSIONS[:-1]))
     return (
         f"MongoDB {_shown(version)} is older than recommended and may have known vulnerabilities; "
-        f"use {wanted}, {_shown(OLDEST[-1])} or newer"
+        f"use {recommended}, {_shown(RECOMMENDED_VERSIONS[-1])} or newer"
     )
 
 

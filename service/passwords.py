@@ -29,7 +29,7 @@ class Passwords:
 
     async def check(self, record: Mapping[str, Any], caller: Caller, password: str | None) -> None:
         """Raise PasswordNeeded unless the event has no password, the caller needs none, or it is right."""
-        if not (hashed := record.get("password")) or caller.unlocks:
+        if not (hashed := record.get("password")) or caller.bypasses_passwords:
             return
         if not password:
             raise PasswordNeeded

@@ -16,11 +16,11 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
 from config import Settings
-from handlers.parameters import language_of
+from handlers.requests import language_of
 from schemas.errors import BadRequest, ExpectationFailed, Problem
 from schemas.language import Text
-from service.errors import answer_to, problem_answer
-from service.malformed import MOST_FIELD, MOST_HEADERS, MOST_URL, unknown_method
+from service.errors import problem_response, response_to
+from service.malformed import MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES, unknown_method
 from service.request_ids import REQUEST_IDS, RequestIds
 from service.request_log import RequestLog, log
 
@@ -28,27 +28,27 @@ from service.request_log import RequestLog, log
 class Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_arriving", "_ids")
+    __slots__ = ("_ids", "_incoming_body")
 
     def __init__(self, server: web.Server, *, ids: RequestIds, **options: Any) -> None:
         super().__init__(server, **options)
         self._ids = ids
-        self._arriving: StreamReader = EMPTY_PAYLOAD
+        self._incoming_body: StreamReader = EMPTY_PAYLOAD
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._messages:
             message, payload = self._messages[-1]
             if isinstance(message, _ErrInfo):
-                self._refuse(message.exc, data)
+                self._handle_parse_error(message.exc, data)
             else:
-                self._arriving = payload
+                self._incoming_body = payload
 
-    def _refuse(self, error: BaseException, data: bytes) -> None:
-        if not self._arriving.is_eof():
+    def _handle_parse_error(self, error: BaseException, data: bytes) -> None:
+        if not self._incoming_body.is_eof():
             # The rest of a body is malformed. aiohttp would leave its handler waiting, and respond twice.
             self._messages.pop()
-            self._arriving.set_exception(web.RequestPayloadError())
+            self._incoming_body.set_exception(web.RequestPayloadError())
         elif message := unknown_method(error, data):
             self._messages[-1] = (message, EMPTY_PAYLOAD)
 
@@ -63,49 +63,49 @@ class Connection(RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("part of a response has already been sent")
         if "headers" not in request:
-            self._ids.mark(request)
+            self._ids.assign(request)
         if isinstance(exc, HttpProcessingError):
             request["unreadable"] = True
-        answer = answer_to(exc if isinstance(exc, Exception) else TimeoutError(), request)
-        answer.headers.update(request["headers"])
-        answer.force_close()
-        return answer
+        response = response_to(exc if isinstance(exc, Exception) else TimeoutError(), request)
+        response.headers.update(request["headers"])
+        response.force_close()
+        return response
 
-    def log_exception(self, *said: Any, **options: Any) -> None:
+    def log_exception(self, *args: Any, **options: Any) -> None:
         """A client that disconnects or sends a malformed body is not an error of the service."""
         error = options.get("exc_info")
         if isinstance(error, (OSError, web.RequestPayloadError)):
             self.logger.debug("connection closed: %s", type(error).__name__)
         else:
-            super().log_exception(*said, **options)
+            super().log_exception(*args, **options)
 
 
 class Server(web.Server):
     """Creates the connections and passes their requests to the application."""
 
-    def __init__(self, made: web.Server, ids: RequestIds, options: dict[str, Any]) -> None:
+    def __init__(self, base: web.Server, ids: RequestIds, options: dict[str, Any]) -> None:
         super().__init__(
             self._handle,
-            request_factory=made.request_factory,
-            handler_cancellation=made.handler_cancellation,
+            request_factory=base.request_factory,
+            handler_cancellation=base.handler_cancellation,
         )
-        self._application, self._ids, self._options = made.request_handler, ids, options
+        self._application, self._ids, self._options = base.request_handler, ids, options
 
     def __call__(self) -> RequestHandler:
         return Connection(self, ids=self._ids, loop=self._loop, **self._options)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        problem = problem_of_head(request)
+        problem = header_problem(request)
         if problem is None:
             return await self._application(request)
-        self._ids.mark(request)
-        answer = problem_answer(problem, language_of(request))
-        answer.headers.update(request["headers"])
-        answer.force_close()
-        return answer
+        self._ids.assign(request)
+        response = problem_response(problem, language_of(request))
+        response.headers.update(request["headers"])
+        response.force_close()
+        return response
 
 
-def problem_of_head(request: web.BaseRequest) -> Problem | None:
+def header_problem(request: web.BaseRequest) -> Problem | None:
     """Errors that aiohttp would report in its own format, or fails to detect."""
     if request.headers.get("Expect", "").lower() not in ("", "100-continue"):
         return ExpectationFailed()
@@ -122,13 +122,13 @@ class Runner(web.AppRunner):
         self._options = {
             "access_log_class": RequestLog,
             "access_log": log if settings.access_log == "on" else None,
-            "max_line_size": MOST_URL,
-            "max_field_size": MOST_FIELD,
-            "max_headers": MOST_HEADERS,
+            "max_line_size": MAX_URL_BYTES,
+            "max_field_size": MAX_HEADER_BYTES,
+            "max_headers": MAX_HEADERS,
             # handlers/bodies.py decompresses: aiohttp accepts a body whose compressed data is truncated.
             "auto_decompress": False,
         }
 
     async def _make_server(self) -> web.Server:
-        made = await super()._make_server()
-        return Server(made, self.app[REQUEST_IDS], {**made._kwargs, **self._options})
+        base = await super()._make_server()
+        return Server(base, self.app[REQUEST_IDS], {**base._kwargs, **self._options})

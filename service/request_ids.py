@@ -15,10 +15,10 @@ class RequestIds:
     def __init__(self) -> None:
         self._process, self._numbers = secrets.token_hex(4), itertools.count(1)
 
-    def mark(self, request: web.BaseRequest) -> None:
+    def assign(self, request: web.BaseRequest) -> None:
         """Assign an id to a request, in the headers of its future response, and record its start time."""
         # The event loop's clock has a resolution of one millisecond.
-        request["began"] = time.perf_counter()
+        request["started_at"] = time.perf_counter()
         request["headers"] = {"X-Request-Id": f"{self._process}{next(self._numbers):08x}"}
 
 

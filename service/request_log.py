@@ -14,8 +14,8 @@ from schemas.caller import EVERYBODY
 from service.request_ids import id_of
 
 log = logging.getLogger("kalends.requests")
-LINE = "%s %s %d %d B %.2f ms %s %s"
-LONGEST_PATH = 500
+LINE_FORMAT = "%s %s %d %d B %.2f ms %s %s"
+MAX_PATH_CHARS = 500
 UNPRINTABLE = re.compile(r"[^!-~]")
 
 
@@ -31,13 +31,13 @@ class RequestLog(AbstractAccessLogger):
         # Health checks come every few seconds and would flood the log.
         level = logging.DEBUG if path.startswith("/health/") else logging.INFO
         if self.logger.isEnabledFor(level):
-            record = self.logger.makeRecord(self.logger.name, level, "", 0, LINE, (), None)
+            record = self.logger.makeRecord(self.logger.name, level, "", 0, LINE_FORMAT, (), None)
             record.fields = fields = {
                 "method": "-" if is_unreadable(request) else request.method,
                 "path": path,
                 "status": response.status,
                 "bytes": response.body_length,
-                "milliseconds": round(milliseconds_since(request), 2),
+                "milliseconds": round(elapsed_milliseconds(request), 2),
                 "role": role_of(request),
                 "request_id": id_of(request),
             }
@@ -45,8 +45,8 @@ class RequestLog(AbstractAccessLogger):
             self.logger.handle(record)
 
 
-def milliseconds_since(request: web.BaseRequest) -> float:
-    return (perf_counter() - float(request["began"])) * 1000
+def elapsed_milliseconds(request: web.BaseRequest) -> float:
+    return (perf_counter() - float(request["started_at"])) * 1000
 
 
 def is_unreadable(request: web.BaseRequest) -> bool:
@@ -56,7 +56,7 @@ def is_unreadable(request: web.BaseRequest) -> bool:
 
 def path_of(request: web.BaseRequest) -> str:
     """The path as sent, percent-encoded, so that it cannot inject a line into the log."""
-    path = "" if is_unreadable(request) else request.rel_url.raw_path[:LONGEST_PATH]
+    path = "" if is_unreadable(request) else request.rel_url.raw_path[:MAX_PATH_CHARS]
     if not (path.isascii() and path.isprintable()):
         path = UNPRINTABLE.sub(lambda found: f"\\x{ord(found[0]):02x}", path)
     return path or "-"

@@ -18,163 +18,166 @@ from aiohttp import web
 
 from config import SettingError, Settings
 from config.settings import PREFIX
-from service.access import stranger
+from service.acceptor import Acceptor
 from service.announcing import announcing
 from service.app import create_app
+from service.authentication import anonymous_caller
 from service.database import located
 from service.demo import fill_demo
-from service.door import Door
-from service.ending import Ending, Haste
-from service.guard import guarded
+from service.die_with_parent import die_with_parent
+from service.in_flight import IN_FLIGHT
 from service.protocol import Runner
+from service.shutdown import Shutdown, Urgency
 from service.site import site_of
 from service.store import maintaining, open_store
 from service.store.mongo.client import connect
-from service.traffic import TRAFFIC
 
-KEEPALIVE = 20
-READING_MS = 30_000
+KEEPALIVE_SECONDS = 20
+CLIENT_READ_TIMEOUT_MS = 30_000
 """Milliseconds after which a client that does not read its response is disconnected."""
 BACKLOG = 1024
-GIVING_UP = 0.5
+ABORT_SECONDS = 0.5
 """Seconds that aborted requests get to clean up."""
-COLLECTING = (5000, 20, 100)
+GC_THRESHOLDS = (5000, 20, 100)
 """Garbage collection thresholds above Python's defaults: requests create few reference cycles."""
-TAKING_TURNS = 0.0003
+THREAD_SWITCH_SECONDS = 0.0003
 """Thread switch interval in seconds, so that the MongoDB driver's threads get the GIL soon. With Python's
 default of 0.005 the next query would wait until the last results are rendered, and the process would then be
 idle until MongoDB responds."""
 
-SOURCE = Path(__file__).parent.parent
+PROJECT_ROOT = Path(__file__).parent.parent
 
 
 class WorkersEnded(Exception):
     """The workers have exited without being asked to."""
 
 
-def listening(settings: Settings) -> socket.socket:
+def create_listener(settings: Settings) -> socket.socket:
     """The listening socket, bound before anything else starts so that a port in use is reported at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        taken = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise SettingError(
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}"
         ) from None
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Accepted connections inherit it: the kernel drops clients that stop reading their response.
-        taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, READING_MS)
-    return taken
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, CLIENT_READ_TIMEOUT_MS)
+    return listener
 
 
 async def serve(settings: Settings, *, demo: bool = False) -> None:
     """Serve until a signal requests shutdown."""
     site_of(settings)
-    with listening(settings) as taken:
-        settings = replace(settings, port=taken.getsockname()[1])
-        ending = Ending()
-        heed_signals(ending)
+    with create_listener(settings) as listener:
+        settings = replace(settings, port=listener.getsockname()[1])
+        shutdown = Shutdown()
+        handle_signals(shutdown)
         async with located(settings, shared=False) as location:
             settings = replace(settings, mongodb_uri=location.uri)
             connect(location.uri).close()  # report an invalid URI at once, in one line
             if demo:
                 await fill_demo(location, site_of(settings))
-            run = one_process if settings.workers == 1 else several_processes
-            async with announcing(settings, location, taken.getsockname()):
-                await run(settings, taken, ending)
+            run = serve_in_process if settings.workers == 1 else serve_with_workers
+            async with announcing(settings, location, listener.getsockname()):
+                await run(settings, listener, shutdown)
 
 
-def heed_signals(ending: Ending) -> None:
+def handle_signals(shutdown: Shutdown) -> None:
     """SIGTERM or Ctrl-C shut down gracefully; a second Ctrl-C aborts requests in flight."""
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, ending.ask, Haste.STOP)
+    loop.add_signal_handler(signal.SIGTERM, shutdown.request, Urgency.STOP)
     loop.add_signal_handler(
-        signal.SIGINT, lambda: ending.ask(Haste.NOW if ending.is_asked(Haste.STOP) else Haste.STOP)
+        signal.SIGINT,
+        lambda: shutdown.request(Urgency.NOW if shutdown.is_requested(Urgency.STOP) else Urgency.STOP),
     )
-    heed_hang_up(ending, lambda: None)
+    handle_hangup(shutdown, lambda: None)
 
 
-def heed_hang_up(ending: Ending, renew: Callable[[], None]) -> None:
-    """Call `renew` on SIGHUP, or shut down if the signal means that the terminal was closed."""
+def handle_hangup(shutdown: Shutdown, reload: Callable[[], None]) -> None:
+    """Call `reload` on SIGHUP, or shut down if the signal means that the terminal was closed."""
     had_terminal = os.isatty(0)
 
-    def hang_up() -> None:
+    def hung_up() -> None:
         if had_terminal and not os.isatty(0):
-            ending.ask(Haste.STOP)
+            shutdown.request(Urgency.STOP)
         else:
-            renew()
+            reload()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
-
-
-async def one_process(settings: Settings, taken: socket.socket, ending: Ending) -> None:
-    await answer(settings, taken, ending, lambda: None)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hung_up)
 
 
-async def answer(settings: Settings, taken: socket.socket, ending: Ending, begun: Callable[[], None]) -> None:
+async def serve_in_process(settings: Settings, listener: socket.socket, shutdown: Shutdown) -> None:
+    await serve_socket(settings, listener, shutdown, lambda: None)
+
+
+async def serve_socket(
+    settings: Settings, listener: socket.socket, shutdown: Shutdown, on_accepting: Callable[[], None]
+) -> None:
     """Serve the socket with an application and a store of its own, until shutdown is requested.
 
-    `begun` is called when the process accepts requests, even if it can only respond with 503 yet.
+    `on_accepting` is called when the process accepts requests, even if it can only respond with 503 yet.
     """
     async with AsyncExitStack() as stack:
-        app = await ending.unless_asked(ready_app(settings, stack))
+        app = await shutdown.unless_requested(ready_app(settings, stack))
         if app is None:
             return
-        runner = Runner(app, settings, keepalive_timeout=KEEPALIVE, shutdown_timeout=GIVING_UP)
+        runner = Runner(app, settings, keepalive_timeout=KEEPALIVE_SECONDS, shutdown_timeout=ABORT_SECONDS)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        gc.set_threshold(*COLLECTING)
-        sys.setswitchinterval(TAKING_TURNS)
+        gc.set_threshold(*GC_THRESHOLDS)
+        sys.setswitchinterval(THREAD_SWITCH_SECONDS)
         assert runner.server
-        door = Door(taken, runner.server)
-        door.open()
-        begun()
-        await ending.wait(Haste.RETIRE)
-        await app[TRAFFIC].end(runner.server, door, ending)
+        acceptor = Acceptor(listener, runner.server)
+        acceptor.open()
+        on_accepting()
+        await shutdown.wait(Urgency.RETIRE)
+        await app[IN_FLIGHT].drain(runner.server, acceptor, shutdown)
 
 
 async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Application:
     """The application and its store, which is closed with the stack."""
     uri, site = settings.mongodb_uri, site_of(settings)
     store = await stack.enter_async_context(open_store(uri, settings.database, site, patient=True))
-    await stack.enter_async_context(maintaining(store, stranger(settings.access)))
+    await stack.enter_async_context(maintaining(store, anonymous_caller(settings.auth_mode)))
     return create_app(settings, store)
 
 
-async def several_processes(settings: Settings, taken: socket.socket, ending: Ending) -> None:
+async def serve_with_workers(settings: Settings, listener: socket.socket, shutdown: Shutdown) -> None:
     """Run the workers under gunicorn, which replaces dead ones and restarts all of them on SIGHUP."""
     # The manager inherits this, so that an early SIGHUP does not kill it before it has installed a handler.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    manager = await start_manager(settings, taken)
+    manager = await start_manager(settings, listener)
     # The workers hold the socket now: once they close it, new connections are refused.
-    taken.close()
-    heed_hang_up(ending, lambda: tell(manager, signal.SIGHUP))
-    passing_on = asyncio.create_task(pass_on(ending, manager))
+    listener.close()
+    handle_hangup(shutdown, lambda: send_signal(manager, signal.SIGHUP))
+    forwarding = asyncio.create_task(forward_shutdown(shutdown, manager))
     status = await manager.wait()
-    passing_on.cancel()
-    if status and not ending.is_asked(Haste.STOP):
+    forwarding.cancel()
+    if status and not shutdown.is_requested(Urgency.STOP):
         raise WorkersEnded(f"the workers ended with status {status}")
 
 
-async def start_manager(settings: Settings, taken: socket.socket) -> Process:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+async def start_manager(settings: Settings, listener: socket.socket) -> Process:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     # Import the same modules as this process, whatever the working directory contains.
-    path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH", "")]))
-    kept |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    path = os.pathsep.join(filter(None, [str(PROJECT_ROOT), os.environ.get("PYTHONPATH", "")]))
+    environment |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     return await asyncio.create_subprocess_exec(
-        *guarded(sys.executable, "-m", "service.workers", str(taken.fileno())),
-        env=kept | settings.variables(),
-        pass_fds=[taken.fileno()],
+        *die_with_parent(sys.executable, "-m", "service.workers", str(listener.fileno())),
+        env=environment | settings.variables(),
+        pass_fds=[listener.fileno()],
         start_new_session=True,
     )
 
 
-async def pass_on(ending: Ending, manager: Process) -> None:
-    for haste, number in ((Haste.STOP, signal.SIGTERM), (Haste.NOW, signal.SIGINT)):
-        await ending.wait(haste)
-        tell(manager, number)
+async def forward_shutdown(shutdown: Shutdown, manager: Process) -> None:
+    for urgency, number in ((Urgency.STOP, signal.SIGTERM), (Urgency.NOW, signal.SIGINT)):
+        await shutdown.wait(urgency)
+        send_signal(manager, number)
 
 
-def tell(manager: Process, number: signal.Signals) -> None:
+def send_signal(manager: Process, number: signal.Signals) -> None:
     if manager.returncode is None:
         manager.send_signal(number)

@@ -17,27 +17,27 @@ from gunicorn.workers import base
 
 from config import Settings, read_settings
 from config.logs import configure
-from service.ending import Ending, Haste
-from service.serve import answer
-from service.traffic import GRACE
+from service.in_flight import DRAIN_SECONDS
+from service.serve import serve_socket
+from service.shutdown import Shutdown, Urgency
 
-ASKS = {signal.SIGTERM: Haste.RETIRE, signal.SIGINT: Haste.STOP, signal.SIGQUIT: Haste.NOW}
+SIGNAL_URGENCY = {signal.SIGTERM: Urgency.RETIRE, signal.SIGINT: Urgency.STOP, signal.SIGQUIT: Urgency.NOW}
 """What the manager's signals ask of a worker."""
-BEAT = 1.0
-LONGEST_END = int(GRACE) + 5
+HEARTBEAT_SECONDS = 1.0
+KILL_AFTER_SECONDS = int(DRAIN_SECONDS) + 5
 """Seconds after which a worker that has not shut down is killed."""
 
 
 class Worker(base.Worker):  # type: ignore[misc]
     """Serves like a single process, and sends heartbeats to the manager."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._answers = mmap(-1, 1)  # created before the fork, so that it is shared with the manager
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._accepting = mmap(-1, 1)  # created before the fork, so that it is shared with the manager
 
     @property
-    def answers(self) -> bool:
-        return self._answers[0] == 1
+    def is_accepting(self) -> bool:
+        return self._accepting[0] == 1
 
     def init_signals(self) -> None:
         for number in self.SIGNALS:
@@ -49,26 +49,26 @@ class Worker(base.Worker):  # type: ignore[misc]
 
     async def _serve(self, settings: Settings) -> None:
         configure(settings.log_level, settings.log_format)
-        ending = Ending()
-        for number, haste in ASKS.items():
-            asyncio.get_running_loop().add_signal_handler(number, ending.ask, haste)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKS)
-        beating = asyncio.create_task(self._beat(ending))
-        await answer(settings, self.sockets[0].sock, ending, self._begin)
-        beating.cancel()
-        signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)  # the worker is already shutting down
+        shutdown = Shutdown()
+        for number, urgency in SIGNAL_URGENCY.items():
+            asyncio.get_running_loop().add_signal_handler(number, shutdown.request, urgency)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNAL_URGENCY)
+        heartbeats = asyncio.create_task(self._send_heartbeats(shutdown))
+        await serve_socket(settings, self.sockets[0].sock, shutdown, self._report_accepting)
+        heartbeats.cancel()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNAL_URGENCY)  # the worker is already shutting down
         signal.set_wakeup_fd(-1)  # a driver thread may still receive a signal after the loop is closed
 
-    def _begin(self) -> None:
+    def _report_accepting(self) -> None:
         self.booted = True
-        self._answers[0] = 1
+        self._accepting[0] = 1
 
-    async def _beat(self, ending: Ending) -> None:
+    async def _send_heartbeats(self, shutdown: Shutdown) -> None:
         while True:
             self.notify()
             if os.getppid() != self.ppid:
-                ending.ask(Haste.STOP)
-            await asyncio.sleep(BEAT)
+                shutdown.request(Urgency.STOP)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
 class Manager(Arbiter):  # type: ignore[misc]
@@ -76,7 +76,7 @@ class Manager(Arbiter):  # type: ignore[misc]
 
     def spawn_worker(self) -> Any:
         # A signal that arrives before the worker has installed its handlers would be lost: keep it pending.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNAL_URGENCY)
         pid = super().spawn_worker()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
@@ -84,12 +84,12 @@ class Manager(Arbiter):  # type: ignore[misc]
     def manage_workers(self) -> None:
         """Retire old workers only once the new ones accept requests."""
         newest = sorted(self.WORKERS.values(), key=lambda worker: -worker.age)[: self.num_workers]
-        if len(self.WORKERS) <= self.num_workers or all(worker.answers for worker in newest):
+        if len(self.WORKERS) <= self.num_workers or all(worker.is_accepting for worker in newest):
             super().manage_workers()
 
     def stop(self, graceful: bool = True) -> None:
         self.kill_workers(signal.SIGINT)
-        self.cfg.set("graceful_timeout", LONGEST_END)
+        self.cfg.set("graceful_timeout", KILL_AFTER_SECONDS)
         super().stop(graceful)
 
 
@@ -111,7 +111,7 @@ class Workers(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def load_config(self) -> None:
-        chosen: dict[str, Any] = {
+        options: dict[str, Any] = {
             "bind": f"fd://{self._descriptor}",
             "workers": self._settings.workers,
             "worker_class": Worker,
@@ -122,7 +122,7 @@ class Workers(BaseApplication):  # type: ignore[misc]
             "loglevel": "warning",
             "proc_name": "kalends",
         }
-        for name, value in chosen.items():
+        for name, value in options.items():
             self.cfg.set(name, value)
 
     def load(self) -> Settings:
@@ -133,6 +133,6 @@ class Workers(BaseApplication):  # type: ignore[misc]
 
 
 if __name__ == "__main__":
-    chosen = read_settings(os.environ, {})
-    configure(chosen.log_level, chosen.log_format)
-    Workers(chosen, int(sys.argv[1])).run()
+    settings = read_settings(os.environ, {})
+    configure(settings.log_level, settings.log_format)
+    Workers(settings, int(sys.argv[1])).run()

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from schemas import KINDS, Kind
-from schemas.event_view import LINKED
-from schemas.folding import fold, tokens, without_markup
+from schemas.event_representation import LINKED
 from schemas.kind import texts
+from schemas.text_normalization import fold, tokens, without_markup
 from schemas.zones import parse_zone
 from service.store import Store
 from service.store.debts import PLAN
@@ -88,7 +88,7 @@ def _shared_names(rows: Mapping[str, Rows]) -> Iterable[str]:
             if times > 1 or not slug:
                 yield f"{plural}: slug {slug!r} {times} times"
     for space in ("post", "term"):
-        ids = Counter(id for kind in KINDS if kind.ids == space for id in rows[kind.plural])
+        ids = Counter(id for kind in KINDS if kind.id_space == space for id in rows[kind.plural])
         yield from (f"{space} {id}: {times} times" for id, times in ids.items() if times > 1)
 
 
@@ -178,5 +178,5 @@ def _wrong_words(kind: Kind, records: Rows, numbers: Mapping[str, int]) -> Itera
             yield f"{kind.name} {id}: text {record['text']!r}, should be {folded!r}"
         if record["tok"] != sorted(numbers.get(word, -1) for word in tokens(folded)):
             yield f"{kind.name} {id}: the numbers of its words are wrong"
-        if record["sort"] != fold(record[kind.title])[:100]:
+        if record["sort"] != fold(record[kind.name_field])[:100]:
             yield f"{kind.name} {id}: sorted by {record['sort']!r}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from schemas import KINDS, Kind
 
-SAMPLES: dict[str, dict[str, Any]] = {kind.name: dict(kind.sample) for kind in KINDS}
+SAMPLES: dict[str, dict[str, Any]] = {kind.name: dict(kind.example) for kind in KINDS}
 POSTS = [kind for kind in KINDS if kind.is_post]
 TERMS = [kind for kind in KINDS if not kind.is_post]
 

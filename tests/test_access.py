@@ -810,7 +810,8 @@ async def test_fields_of_the_server_do_nothing(roles: Roles, store: Store, kind:
         "modified": "2001-01-01 00:00:00", "modified_utc": "2001-01-01 00:00:00", "url": "https://x.example",
         "events": {"publish": 99, "live": 99, "plan": 7}, "count": 99, "tok": [1], "text": "x", "sort": "x",
         "debt": "x", "told": "x", "key": "x", "claim": "0:x", "ancestors": [4711],
-        "point": {"type": "Point", "coordinates": [1, 1]}, "rest_url": "x", "unlocks": True, "role": "admin",
+        "point": {"type": "Point", "coordinates": [1, 1]}, "rest_url": "x", "role": "admin",
+        "bypasses_passwords": True,
         "start_utc": "2001-01-01 00:00:00", "json_ld": {"x": 1}, "$set": {"author": 1}, "author.x": 1,
         "taxonomy": "x", "urls": {"self": "x"},
     }  # fmt: skip

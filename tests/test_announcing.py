@@ -10,10 +10,10 @@ import pytest
 from pymongo.errors import OperationFailure, ServerSelectionTimeoutError
 
 from config import Settings
-from service.announcing import _mongodb_answers, is_exposed
+from service.announcing import _wait_for_mongodb, is_exposed
 from service.database import Location
 from service.failures import Failures, brief
-from service.mongodb_versions import server_version, warning_about
+from service.mongodb_versions import outdated_warning, server_version
 
 UNREACHABLE = (
     "mongo:27017: [Errno 111] Connection refused (configured timeouts: socketTimeoutMS: 3000.0ms, "
@@ -38,7 +38,7 @@ UNREACHABLE = (
     ],
 )
 def test_an_old_mongodb_is_warned_of(version: Sequence[int], is_warned_of: bool) -> None:
-    said = warning_about(version)
+    said = outdated_warning(version)
     assert (said is not None) is is_warned_of
     if said:
         assert said.startswith(f"MongoDB {'.'.join(map(str, version))} is older than recommended")
@@ -48,8 +48,8 @@ def test_an_old_mongodb_is_warned_of(version: Sequence[int], is_warned_of: bool)
 async def test_the_warning_is_logged_for_a_mongodb_that_is_not_embedded(
     mongodb_uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await _mongodb_answers(Location(mongodb_uri, "kalends"))
-    expected = warning_about(await server_version(mongodb_uri))
+    await _wait_for_mongodb(Location(mongodb_uri, "kalends"))
+    expected = outdated_warning(await server_version(mongodb_uri))
     assert [record.getMessage() for record in caplog.records] == [expected] if expected else []
 
 

@@ -26,7 +26,7 @@ every_term = pytest.mark.parametrize("kind", TERMS, ids=named)
 
 
 def body_of(kind: Kind, title: str) -> dict[str, Any]:
-    return {kind.title: title, **(TIMES if kind.name == "event" else {})}
+    return {kind.name_field: title, **(TIMES if kind.name == "event" else {})}
 
 
 async def together(*requests: Awaitable[Answer]) -> list[Answer]:
@@ -181,7 +181,7 @@ async def test_ids_are_never_given_again(pair: tuple[Api, Api], mongodb_uri: str
     for _ in range(3):
         async with open_store(mongodb_uri, name, Site()) as again:
             stores = [again, pair[0].store, pair[1].store]
-            wanted = load(TAG.schema, {"name": "Tag", "slug": "tag"}, Site())
+            wanted = load(TAG.body_schema, {"name": "Tag", "slug": "tag"}, Site())
             made = await asyncio.gather(*(stores[n % 3].create(TAG, wanted, EVERYBODY) for n in range(20)))
             used += [tag["_id"] for tag in made]
             await asyncio.gather(*(stores[n % 3].delete(TAG, made[n]["_id"], EVERYBODY) for n in range(20)))
@@ -194,7 +194,7 @@ async def test_a_counter_that_was_put_back_catches_up_at_the_start(api: Api, mon
     await api.store.database["counters"].update_one({"_id": "post"}, {"$set": {"n": 0}})
     async with open_store(mongodb_uri, api.store.database.name, Site()) as again:
         for kind in POSTS:
-            made = await again.create(kind, load(kind.schema, body_of(kind, "New"), Site()), EVERYBODY)
+            made = await again.create(kind, load(kind.body_schema, body_of(kind, "New"), Site()), EVERYBODY)
             assert made["_id"] > max(ids)
 
 

@@ -47,14 +47,14 @@ async def seen(api: Api, event: Any, kind: Kind) -> list[Any]:
         (await api.get(f"/events/by-slug/{event['slug']}"))[1],
         *(await api.get("/events", include=str(event["id"])))[1]["events"],
     ]
-    titles = [[one[kind.title] for one in shown(way, kind)] for way in ways]
+    titles = [[one[kind.name_field] for one in shown(way, kind)] for way in ways]
     assert titles[0] == titles[1] == titles[2]
     return titles[0]
 
 
 async def linked(api: Api, kind: Kind, title: str = "Old name", **more: Any) -> tuple[str, Any]:
     """The path of a new record, and an event that links to it."""
-    record = await api.made(kind.plural, **{kind.title: title})
+    record = await api.made(kind.plural, **{kind.name_field: title})
     return f"/{kind.plural}/{record['id']}", await api.event(**to(kind, record["id"]), **more)
 
 
@@ -71,7 +71,7 @@ async def test_a_new_name_shows_in_every_event(api: Api, kind: Kind) -> None:
         await api.get(f"/events/{event['id']}")
         tags.append(api.headers["ETag"])
     await api.store.database["events"].update_many({}, {"$set": {"modified_utc": LONG_AGO}})
-    assert (await api.patch(path, {kind.title: "New name", "description": "Words"}))[0] == 200
+    assert (await api.patch(path, {kind.name_field: "New name", "description": "Words"}))[0] == 200
     for event, tag in zip(events, tags, strict=True):
         assert await seen(api, event, kind) == ["New name"]
         _, now = await api.get(f"/events/{event['id']}")
@@ -138,7 +138,7 @@ async def test_children_of_a_deleted_category_move_up_in_events_too(api: Api) ->
 
 @every_linked
 async def test_an_event_made_while_its_link_is_renamed_shows_the_new_name(pair: Pair, kind: Kind) -> None:
-    record = await pair[0].made(kind.plural, **{kind.title: "Name"})
+    record = await pair[0].made(kind.plural, **{kind.name_field: "Name"})
     path = f"/{kind.plural}/{record['id']}"
     other = await pair[0].event()
     for number in range(20):
@@ -150,13 +150,13 @@ async def test_an_event_made_while_its_link_is_renamed_shows_the_new_name(pair: 
         }
         (created, event), (renamed, _), (changed, _) = await asyncio.gather(
             pair[0].post("/events", body),
-            pair[1].patch(path, {kind.title: title}),
+            pair[1].patch(path, {kind.name_field: title}),
             pair[1].patch(f"/events/{other['id']}", to(kind, record["id"]) | {"title": title}),
         )
         assert (created, renamed, changed) == (201, 200, 200)
         for one in (event, other):
             _, now = await pair[0].get(f"/events/{one['id']}")
-            assert [copy[kind.title] for copy in shown(now, kind)] == [title]
+            assert [copy[kind.name_field] for copy in shown(now, kind)] == [title]
     await agrees(pair[0].store)
 
 
@@ -164,7 +164,7 @@ async def test_an_event_made_while_its_link_is_renamed_shows_the_new_name(pair: 
 async def test_an_event_made_while_its_link_goes_to_the_trash_does_not_show_it(
     pair: Pair, kind: Kind
 ) -> None:
-    record = await pair[0].made(kind.plural, **{kind.title: "Name"})
+    record = await pair[0].made(kind.plural, **{kind.name_field: "Name"})
     path = f"/{kind.plural}/{record['id']}"
     for number in range(15):
         body = to(kind, record["id"]) | {
@@ -178,7 +178,7 @@ async def test_an_event_made_while_its_link_goes_to_the_trash_does_not_show_it(
         )
         assert (created, changed) == (201, 200)
         _, now = await pair[0].get(f"/events/{event['id']}")
-        assert [copy[kind.title] for copy in shown(now, kind)] == ([] if number % 2 == 0 else ["Name"])
+        assert [copy[kind.name_field] for copy in shown(now, kind)] == ([] if number % 2 == 0 else ["Name"])
     await agrees(pair[0].store)
 
 
@@ -249,16 +249,16 @@ class DyingCollection:
 async def test_another_process_finishes_what_one_left_half_done(
     pair: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = await pair[0].made(kind.plural, **{kind.title: "Old name"})
+    record = await pair[0].made(kind.plural, **{kind.name_field: "Old name"})
     for n in range(12):
         await pair[0].event(f"Event {n}", **to(kind, record["id"]))
     monkeypatch.setattr(fanout, "SLICE", 5)
     dying = pair[0].store.fanout
     monkeypatch.setattr(dying, "_events", DyingCollection(pair[0].store.database["events"], 1))
-    status, _ = await pair[0].patch(f"/{kind.plural}/{record['id']}", {kind.title: "New name"})
+    status, _ = await pair[0].patch(f"/{kind.plural}/{record['id']}", {kind.name_field: "New name"})
     assert status == 200
     events = pair[1].store.database["events"]
-    assert await events.count_documents({f"{FIELD[kind.name]}.{kind.title}": "New name"}) == 5
+    assert await events.count_documents({f"{FIELD[kind.name]}.{kind.name_field}": "New name"}) == 5
     await sweep_later(pair[1].store)
     assert await differences(pair[1].store) == []
 
@@ -340,7 +340,7 @@ async def test_an_event_that_was_linked_by_a_dying_process_shows_the_new_name(
 
     monkeypatch.setattr(pair[0].store.vocabulary, "searchable", renamed_meanwhile)
     monkeypatch.setattr(pair[0].store.fanout, "refresh", dies)
-    wanted = load(EVENT.schema, {"title": "Linked", "venue": [venue["id"]]}, Site(), partial=True)
+    wanted = load(EVENT.body_schema, {"title": "Linked", "venue": [venue["id"]]}, Site(), partial=True)
     with pytest.raises(Died):
         await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)
     await sweep_later(pair[1].store)

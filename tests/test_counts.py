@@ -169,7 +169,7 @@ async def test_counts_are_made_good_after_a_death(
     event = await pair[0].event(**LINKS)
     await pair[0].event(**LINKS)
     await pair[0].store.update(
-        EVENT, event["id"], load(EVENT.schema, STEPS[step], Site(), partial=True), EVERYBODY
+        EVENT, event["id"], load(EVENT.body_schema, STEPS[step], Site(), partial=True), EVERYBODY
     )
     left = iter(range(command))
 
@@ -255,12 +255,12 @@ async def test_an_event_that_is_written_again_while_it_is_counted_is_counted_wit
     assert await differences(pair[0].store) == []
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.copied and kind.is_post], ids=named)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.embedded_fields and kind.is_post], ids=named)
 async def test_the_last_end_is_right_when_one_goes_and_another_comes(
     pair: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A later event appears, and is counted, while the end of the others is looked for."""
-    record = await pair[0].made(kind.plural, **{kind.title: "Name"})
+    record = await pair[0].made(kind.plural, **{kind.name_field: "Name"})
     link = {FIELD[kind.name]: [record["id"]]}
     events = [await pair[0].event(f"Event {n}", **link) for n in range(2)]
     await pair[0].store.counts.catch_up()

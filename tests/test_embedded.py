@@ -295,7 +295,7 @@ async def test_nobody_is_let_in_before_it_can_be_written_to(tmp_path: Path) -> N
         while True:
             with suppress(OSError):
                 _, line = await asyncio.get_running_loop().create_unix_connection(
-                    Line, str(Directory.at(tmp_path).entrance)
+                    Line, str(Directory.at(tmp_path).client_socket)
                 )
                 said.append((await line.ask())["isWritablePrimary"])
                 line.close()
@@ -313,7 +313,7 @@ async def test_nobody_is_let_in_before_it_can_be_written_to(tmp_path: Path) -> N
 
 
 async def test_its_ways_in_are_kept_from_cleaners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "UPKEEP_SECONDS", 0.05)
+    monkeypatch.setattr(server, "MAINTENANCE_SECONDS", 0.05)
     async with embedded_mongod(tmp_path):
         for way in tmp_path.glob("*.sock"):
             os.utime(way, (0, 0), follow_symlinks=False)
@@ -323,7 +323,7 @@ async def test_its_ways_in_are_kept_from_cleaners(tmp_path: Path, monkeypatch: p
 async def test_starting_again_is_tried_until_it_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(server, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(server, "MAX_RESTART_SECONDS", 0.2)
     async with client_of(tmp_path) as client:
         (tmp_path / "keyfile").rename(tmp_path / "mislaid")
         os.kill(mongod_pid(tmp_path), signal.SIGKILL)
@@ -337,14 +337,14 @@ async def test_a_restart_that_fails_while_mongod_runs_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with client_of(tmp_path) as client:
-        opened, failures = Directory.open_entrance, [OSError("no room"), OSError("no room")]
+        opened, failures = Directory.publish_client_socket, [OSError("no room"), OSError("no room")]
 
-        def open_entrance(directory: Directory) -> None:
+        def publish_client_socket(directory: Directory) -> None:
             if failures:
                 raise failures.pop()
             opened(directory)
 
-        monkeypatch.setattr(Directory, "open_entrance", open_entrance)
+        monkeypatch.setattr(Directory, "publish_client_socket", publish_client_socket)
         os.kill(mongod_pid(tmp_path), signal.SIGKILL)
         await until(lambda: caplog.text.count("cannot restart mongod yet: no room") == 2)
         await client.calendar.events.insert_one({"_id": 1})
@@ -453,7 +453,7 @@ def test_the_engine_is_named_as_the_version_knows_it(tmp_path: Path, major: int,
 
 
 def test_the_log_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.embedded.log.LARGEST_BYTES", 10)
+    monkeypatch.setattr("service.embedded.log.MAX_LOG_BYTES", 10)
     log = Log(tmp_path / "mongod.log")
     with log.opened() as writer:
         for text in (b"first 0123456789\n", b"second 0123456789\n", b"third\n"):

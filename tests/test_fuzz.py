@@ -61,8 +61,8 @@ async def fill(service: Running, token: str) -> None:
     async with ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
         for kind in sorted(KINDS, key=lambda kind: bool(kind.links)):
             for number in (1, 2):
-                body = {name: value for name, value in kind.sample.items() if name not in kind.links}
-                body[kind.title] += f" {number}"
+                body = {name: value for name, value in kind.example.items() if name not in kind.links}
+                body[kind.name_field] += f" {number}"
                 async with session.post(f"{service.api}/{kind.plural}", json=body) as answer:
                     assert answer.status == 201, await answer.text()
 

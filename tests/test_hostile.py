@@ -13,12 +13,24 @@ from urllib.parse import quote
 import pytest
 
 from schemas import BY_NAME, EVENT, KINDS, Kind
-from schemas.fields import Choice, Flag, Many, Number, Picture, Price, Status, Statuses, When, Whole, Zoned
+from schemas.fields import (
+    Choice,
+    CostField,
+    Flag,
+    Many,
+    Number,
+    Picture,
+    Status,
+    Statuses,
+    When,
+    Whole,
+    Zoned,
+)
 from schemas.links import PostLinks, TermLinks
-from schemas.text_fields import Html, MailAddress, Name, Numeral, PlainText, SlugText, WebAddress, Words
-from service import limits
-from service.store.links.references import Found
-from service.store.links.resolving import Wishes
+from schemas.text_fields import FreeText, Html, MailAddress, Name, Numeral, PlainText, SlugText, WebAddress
+from service import rate_limits
+from service.store.links.references import Candidates
+from service.store.links.resolving import EventRefs
 from tests.conftest import Api, MakeApi
 from tests.samples import POSTS, TERMS, named
 
@@ -159,7 +171,7 @@ EMPTY = {"empty", "null"}
 # Field -> what it takes of these values, on creation and on update; everything else is refused. What is
 # left out here and in REFUSED may be either.
 TAKEN: dict[type[Any], set[str]] = {
-    Words: ANY_TEXT | EMPTY,
+    FreeText: ANY_TEXT | EMPTY,
     PlainText: ANY_TEXT | EMPTY,
     Html: ANY_TEXT | EMPTY,
     Name: ANY_TEXT,
@@ -174,7 +186,7 @@ TAKEN: dict[type[Any], set[str]] = {
     Status: {"1_000", "word", "null"},
     Picture: {"whole", "false"} | EMPTY,
     Zoned: EMPTY,
-    Price: ANY_TEXT | EMPTY | {"whole", "decimal", "2**63", "2**64", "-1", "list", "empty list"},
+    CostField: ANY_TEXT | EMPTY | {"whole", "decimal", "2**63", "2**64", "-1", "list", "empty list"},
     TermLinks: ANY_TEXT - {" 7 "} | EMPTY | {"list", "empty list"},
     PostLinks: EMPTY | {"empty list"},
 }
@@ -186,7 +198,7 @@ BUT: dict[tuple[str, str], set[str]] = {
     ("event", "post_parent"): {"whole"},
     ("category", "parent"): {"whole"},
 }
-FIELDS = [(kind, name) for kind in KINDS for name in kind.schema().fields]
+FIELDS = [(kind, name) for kind in KINDS for name in kind.body_schema().fields]
 every_field = pytest.mark.parametrize(
     ("kind", "name"), FIELDS, ids=[f"{kind.name}-{name}" for kind, name in FIELDS]
 )
@@ -195,13 +207,13 @@ every_field = pytest.mark.parametrize(
 def body_with(kind: Kind, name: str, value: Any, *, whole: bool = True) -> dict[str, Any]:
     """A body whose only bad field, if any, is this one."""
     pair = {"geo_lat": "geo_lng", "geo_lng": "geo_lat"}
-    base = {key: one for key, one in kind.sample.items() if key not in kind.links} if whole else {}
+    base = {key: one for key, one in kind.example.items() if key not in kind.links} if whole else {}
     other = {pair[name]: None if value in ("", None) else 1} if name in pair else {}
     return base | other | {name: value}
 
 
 def wrong_status(kind: Kind, name: str, label: str, status: int, good: int) -> str:
-    field = kind.schema().fields[name]
+    field = kind.body_schema().fields[name]
     taken = TAKEN[type(field)] - BUT.get((kind.name, name), set())
     if label in taken and status != good:
         return f"{status}, should be {good}"
@@ -239,11 +251,11 @@ async def test_field_takes_or_refuses_any_value_on_creation(api: Api, kind: Kind
 
 @every_field
 async def test_field_takes_or_refuses_any_value_on_update(api: Api, kind: Kind, name: str) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     wrong: list[Any] = []
     for label, value in VALUES.items():
         if "password" in name:
-            record = await api.made(kind.plural, **dict(kind.sample))
+            record = await api.made(kind.plural, **dict(kind.example))
         path = f"/{kind.plural}/{record['id']}"
         before, (_, old) = await counts(api), await api.get(path)
         status, body = await api.patch(path, body_with(kind, name, value, whole=False))
@@ -262,7 +274,7 @@ async def test_field_takes_or_refuses_any_value_on_update(api: Api, kind: Kind, 
 @every_kind
 async def test_half_a_character_is_refused(api: Api, kind: Kind) -> None:
     wrong: list[Any] = []
-    for name in kind.schema().fields:
+    for name in kind.body_schema().fields:
         marked = json.dumps(body_with(kind, name, "@@"))
         for text in (r'"\ud800"', r'"a\udfffb"', r'["\ud83c"]', r'{"id": "\ud800"}', r'{"\ud800": 1}'):
             for path in (f"/{kind.plural}", f"/{kind.plural}/1"):
@@ -276,8 +288,8 @@ async def test_half_a_character_is_refused(api: Api, kind: Kind) -> None:
 @every_kind
 async def test_empty_text_clears_an_optional_field(api: Api, kind: Kind) -> None:
     wrong: list[Any] = []
-    path = f"/{kind.plural}/{(await api.made(kind.plural, **kind.sample))['id']}"
-    for name, field in kind.schema().fields.items():
+    path = f"/{kind.plural}/{(await api.made(kind.plural, **kind.example))['id']}"
+    for name, field in kind.body_schema().fields.items():
         expected = 400 if field.required else 200
         status, body = await api.patch(path, body_with(kind, name, "", whole=False))
         wrong += [] if status == expected else [("JSON", name, status, body)]
@@ -289,7 +301,7 @@ async def test_empty_text_clears_an_optional_field(api: Api, kind: Kind) -> None
 
 @every_kind
 async def test_all_bad_fields_are_named_at_once(api: Api, kind: Kind) -> None:
-    names = sorted(kind.schema().fields)
+    names = sorted(kind.body_schema().fields)
     status, problem = await api.post(f"/{kind.plural}", {name: {"$gt": ""} for name in names})
     assert (status, problem["code"], sorted(problem["data"]["params"])) == (400, "rest_invalid_param", names)
     assert set((await counts(api)).values()) == {0}
@@ -299,7 +311,7 @@ async def test_all_bad_fields_are_named_at_once(api: Api, kind: Kind) -> None:
 async def test_own_and_unknown_fields_are_ignored(api: Api, kind: Kind) -> None:
     own = {"_id": 5, "id": 6, "version": {"$gt": 0}, "events": {"publish": 9}, "tok": [1], "text": "x"}
     own |= {"$set": {"status": "x"}, "a.b": 1, "ancestors": [1], "owes": "x", "key": 7, "claim": 8, "": 1}
-    created = await api.made(kind.plural, **dict(kind.sample) | own)
+    created = await api.made(kind.plural, **dict(kind.example) | own)
     stored = await api.store.database[kind.plural].find_one({"_id": created["id"]})
     assert stored is not None
     assert not stored.keys() & {"id", "$set", "a.b", ""}
@@ -311,7 +323,7 @@ async def test_own_and_unknown_fields_are_ignored(api: Api, kind: Kind) -> None:
 
 @every_kind
 async def test_record_sent_back_whole_is_taken_and_stays(api: Api, kind: Kind) -> None:
-    created = await api.made(kind.plural, **dict(kind.sample) | {"description": "Words"})
+    created = await api.made(kind.plural, **dict(kind.example) | {"description": "Words"})
     _, shown = await api.get(f"/{kind.plural}/{created['id']}")
     status, same = await api.send("PUT", f"/{kind.plural}/{created['id']}", shown)
     changing = {"modified", "modified_utc", "json_ld"}
@@ -351,14 +363,14 @@ TEXTS = [
 async def test_odd_text_comes_back_exactly(api: Api, kind: Kind, way: str) -> None:
     plain = {
         name
-        for name, field in kind.schema().fields.items()
+        for name, field in kind.body_schema().fields.items()
         if type(field) in (PlainText, Html, Name, Numeral)
     }
     wrong: list[Any] = []
     for number, text in enumerate(TEXTS):
         words = text.strip()
         fields: dict[str, str] = dict(TIMES if kind is EVENT else {}) | dict.fromkeys(plain, words)
-        fields[kind.title] = f"{words} {number}"
+        fields[kind.name_field] = f"{words} {number}"
         if way == "form":
             body = "&".join(f"{name}={quote(value, safe='')}" for name, value in fields.items()).encode()
         else:
@@ -438,15 +450,15 @@ READ: dict[type[Any], set[str]] = {
     Choice: set(),
 }
 NOT_SENT = {"empty", "bare", "closed bracket"}
-PARAMETERS = [(kind, name) for kind in KINDS for name in kind.query().fields]
+PARAMETERS = [(kind, name) for kind in KINDS for name in kind.query_schema().fields]
 
 
 @pytest.mark.parametrize(
     ("kind", "name"), PARAMETERS, ids=[f"{kind.name}-{name}" for kind, name in PARAMETERS]
 )
 async def test_parameter_takes_or_refuses_any_value(api: Api, kind: Kind, name: str) -> None:
-    await api.made(kind.plural, **kind.sample)
-    field = kind.query().fields[name]
+    await api.made(kind.plural, **kind.example)
+    field = kind.query_schema().fields[name]
     pair = {"geoloc_lat": "&geoloc_lng=1", "geoloc_lng": "&geoloc_lat=1"}.get(name, "")
     wrong: list[Any] = []
     for label, query in QUERIES.items():
@@ -468,10 +480,10 @@ async def test_parameter_takes_or_refuses_any_value(api: Api, kind: Kind, name: 
 
 @every_kind
 async def test_marks_in_a_search_mean_themselves(api: Api, kind: Kind) -> None:
-    await api.made(kind.plural, **dict(kind.sample) | {kind.title: "Plain words"})
-    marked = (await api.made(kind.plural, **dict(kind.sample) | {kind.title: "a .* (a+)+$ $gt [x] ^ \\d"}))[
-        "id"
-    ]
+    await api.made(kind.plural, **dict(kind.example) | {kind.name_field: "Plain words"})
+    marked = (
+        await api.made(kind.plural, **dict(kind.example) | {kind.name_field: "a .* (a+)+$ $gt [x] ^ \\d"})
+    )["id"]
     for search, found in (
         (".*", True),
         ("(a+)+$", True),
@@ -498,7 +510,7 @@ async def test_marks_in_a_search_mean_themselves(api: Api, kind: Kind) -> None:
 @every_kind
 async def test_search_of_many_short_words_ends_soon(api: Api, kind: Kind) -> None:
     words = " ".join(f"{number:x}" for number in range(4000))
-    await api.made(kind.plural, **dict(kind.sample) | {"description": words})
+    await api.made(kind.plural, **dict(kind.example) | {"description": words})
     for search in ("a b c d e f 0 1 2 3 4 5 6 7 8 9 " * 6, "ab " * 60, '"' + "a " * 90 + '"', "ﷺ" * 200):
         status, _ = await api.get(f"/{kind.plural}", search=search[:200], **hide(kind))
         assert status == 200, search[:20]
@@ -646,7 +658,7 @@ async def test_wrong_methods_are_refused_with_the_right_ones(api: Api, path: str
 
 @every_kind
 async def test_head_is_get_without_a_body(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     paths = ["/", "/doc", f"/{kind.plural}", f"/{kind.plural}/", f"/{kind.plural}/{record['id']}"]
     paths += [f"/{kind.plural}/4711", f"/{kind.plural}?page=x", "/nothing", "//docs", "//health/live"]
     paths += [f"/{kind.plural}/by-slug/{record['slug']}/"] if kind.is_post else []
@@ -662,11 +674,11 @@ async def test_head_is_get_without_a_body(api: Api, kind: Kind) -> None:
 
 @every_kind
 async def test_slash_at_the_end_changes_nothing(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     for path in ("", "/doc", f"/{kind.plural}", f"/{kind.plural}/{record['id']}", f"/{kind.plural}/4711"):
         bare, slashed = await ask(api, "GET", path), await ask(api, "GET", path + "/")
         assert (bare.status, bare.body) == (slashed.status, slashed.body), path
-    status, _ = await api.post(f"/{kind.plural}/", dict(kind.sample) | {kind.title: "Another"})
+    status, _ = await api.post(f"/{kind.plural}/", dict(kind.example) | {kind.name_field: "Another"})
     assert status == 201
     assert (await api.patch(f"/{kind.plural}/{record['id']}/", {"description": "x"}))[0] == 200
     assert (await api.delete(f"/{kind.plural}/{record['id']}/"))[0] == 200
@@ -976,7 +988,7 @@ async def test_too_many_fields_of_a_form_are_told_their_limit(api: Api) -> None:
 
 @every_post
 async def test_odd_if_match_never_matches(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     path = f"/{kind.plural}/{record['id']}"
     wrong: list[Any] = []
     for value in (
@@ -1033,7 +1045,7 @@ async def test_odd_credentials_are_refused(make_api: MakeApi, mode: str) -> None
 
 
 async def test_odd_passwords_open_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "WRONG_PASSWORDS", 1000)
+    monkeypatch.setattr(rate_limits, "MAX_WRONG_PASSWORDS", 1000)
     path = f"/events/{(await api.event(password='right'))['id']}"
     wrong: list[Any] = []
     for password in ("\udcff", "é", "🎉", "x" * 7000, "٣", "", "$ne", "righ", "right ", "%00"):
@@ -1107,7 +1119,7 @@ HEADERS = [
 
 @every_kind
 async def test_other_headers_change_nothing(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     path = f"/{kind.plural}/{record['id']}"
     plain = await ask(api, "GET", path)
     wrong: list[Any] = []
@@ -1215,7 +1227,7 @@ HEAVY: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("plural", "fields"), [one[:2] for one in HEAVY], ids=[one[2] for one in HEAVY])
 async def test_heavy_request_is_answered_well(api: Api, plural: str, fields: dict[str, Any]) -> None:
     kind = next(kind for kind in KINDS if kind.plural == plural)
-    base = {name: value for name, value in kind.sample.items() if name not in kind.links}
+    base = {name: value for name, value in kind.example.items() if name not in kind.links}
     body = json.dumps(base | fields, ensure_ascii=False).encode()
     assert faults(await ask(api, "POST", f"/{plural}", body)) == ""
 
@@ -1269,8 +1281,8 @@ async def test_term_that_somebody_makes_in_between_is_linked(
     links = api.store._known_links
     find = links._find
 
-    async def find_too_early(wishes: Wishes) -> Found:
-        found = await find(wishes)
+    async def find_too_early(refs: EventRefs) -> Candidates:
+        found = await find(refs)
         if not made:
             made.append((await api.made("tags", name="Brand new"))["id"])
         return found
@@ -1288,8 +1300,8 @@ async def test_many_may_create_the_same_name_at_once(api: Api) -> None:
 
 
 async def test_every_kind_has_its_values_in_the_tables() -> None:
-    types = {type(field) for kind in KINDS for field in kind.schema().fields.values()}
+    types = {type(field) for kind in KINDS for field in kind.body_schema().fields.values()}
     assert types == set(TAKEN)
-    read = {type(field) for kind in KINDS for field in kind.query().fields.values()}
-    assert read == {*READ, Words, Many, Statuses}
-    assert all(name in BY_NAME[kind].schema().fields for kind, name in BUT)
+    read = {type(field) for kind in KINDS for field in kind.query_schema().fields.values()}
+    assert read == {*READ, FreeText, Many, Statuses}
+    assert all(name in BY_NAME[kind].body_schema().fields for kind, name in BUT)

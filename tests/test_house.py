@@ -40,7 +40,7 @@ def test_imports_run_one_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "home"), [("motor", "service/store"), ("aiohttp_apispec", "handlers/document.py")]
+    ("library", "home"), [("motor", "service/store"), ("aiohttp_apispec", "handlers/api_description.py")]
 )
 def test_a_library_has_one_user(library: str, home: str) -> None:
     users = [path for path in FILES if any(name.split(".")[0] == library for name in imported(path))]

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from schemas import KINDS
-from schemas.event_view import LINKED
-from service import lines
+from schemas.event_representation import LINKED
+from service import ndjson
 from service.progress import Progress
 from service.store import Store
 from tests.checker import agrees, until
@@ -79,7 +79,7 @@ class Importer:
 
 
 RUN = "\nfrom service.__main__ import main\nmain()\n"
-SMALL = "\nfrom service import lines\nlines.MOST = 10\n"
+SMALL = "\nfrom service import ndjson\nndjson.MAX_BATCH_LINES = 10\n"
 """Batches of ten lines, so that a short file has several."""
 
 
@@ -132,7 +132,7 @@ async def test_an_imported_event_is_the_same_as_a_posted_one(
     body: dict[str, Any], api: Api, importer: Importer
 ) -> None:
     made = {
-        kind.name: await api.made(kind.plural, **SAMPLES[kind.name] | {kind.title: f"Known {kind.name}"})
+        kind.name: await api.made(kind.plural, **SAMPLES[kind.name] | {kind.name_field: f"Known {kind.name}"})
         for kind in KINDS
     }
 
@@ -163,15 +163,18 @@ async def test_an_imported_event_is_the_same_as_a_posted_one(
 
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 async def test_every_kind_is_imported(kind: Any, api: Api, importer: Importer) -> None:
-    bodies = [SAMPLES[kind.name] | {kind.title: f"Name {at}"} for at in range(3)]
+    bodies = [SAMPLES[kind.name] | {kind.name_field: f"Name {at}"} for at in range(3)]
     expected = (0, "3 imported, 0 already there, 0 refused", "")
     assert await importer.run(bodies, "--kind", kind.plural, "--author", "5") == expected
-    posted = await api.made(kind.plural, **bodies[0] | {kind.title: "Name 3"})
+    posted = await api.made(kind.plural, **bodies[0] | {kind.name_field: "Name 3"})
     stored = await api.store.database[kind.plural].find_one({"slug": "name-0"})
     assert stored is not None
     _, imported = await api.get(f"/{kind.plural}/{stored['_id']}")
     imported.pop("json_ld", None)
-    assert alike(imported) | {kind.title: "", "author": 0} == alike(posted) | {kind.title: "", "author": 0}
+    assert alike(imported) | {kind.name_field: "", "author": 0} == alike(posted) | {
+        kind.name_field: "",
+        "author": 0,
+    }
     assert imported.get("author", 5) == 5
     await agrees(api.store)
 
@@ -496,13 +499,13 @@ async def test_beside_a_service_that_writes_the_same_names(api: Api, importer: I
 def test_lines_are_cut_into_batches_by_number_and_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MOST", 3)
-    monkeypatch.setattr(lines, "LARGEST", 100)
+    monkeypatch.setattr(ndjson, "MAX_BATCH_LINES", 3)
+    monkeypatch.setattr(ndjson, "MAX_BATCH_BYTES", 100)
     file = tmp_path / "file"
     texts = [b"a", b"b", b"c", b"", b"x" * 90, b"y" * 20, b"z" * 300, b"last"]
     file.write_bytes(b"\r\n".join(texts))
     with file.open("rb") as opened:
-        found = list(lines.batches(opened, KINDS[0], 200))
+        found = list(ndjson.read_batches(opened, KINDS[0], 200))
     shown = [[(line.number, line.text) for line in batch.lines] for batch in found]
     assert shown == [
         [(1, b"a"), (2, b"b"), (3, b"c")],
@@ -511,8 +514,8 @@ def test_lines_are_cut_into_batches_by_number_and_size(
         [(8, b"last")],
     ]
     assert found[-1].end == file.stat().st_size
-    marks = [line.mark for batch in found for line in batch.lines]
-    assert len(set(marks)) == len(marks)
+    fingerprints = [line.fingerprint for batch in found for line in batch.lines]
+    assert len(set(fingerprints)) == len(fingerprints)
 
 
 async def test_the_example_of_the_readme(importer: Importer) -> None:
@@ -546,7 +549,7 @@ def test_progress(stream: io.StringIO, shown: str, monkeypatch: pytest.MonkeyPat
     progress.show(500, 20)
     monkeypatch.undo()
     assert stream.getvalue() == shown
-    progress.say("line 3: wrong")
+    progress.print_line("line 3: wrong")
     assert stream.getvalue().endswith("line 3: wrong\n")
 
 

@@ -81,7 +81,9 @@ async def filled(store: Store) -> Filled:
 
 async def many(store: Store, kind: Kind) -> list[dict[str, Any]]:
     """Some records to link to, and many more that few events link to."""
-    created = await store.create(kind, load(kind.schema, {kind.title: kind.name}, store.site), EVERYBODY)
+    created = await store.create(
+        kind, load(kind.body_schema, {kind.name_field: kind.name}, store.site), EVERYBODY
+    )
     template = await store.database[kind.plural].find_one({"_id": created["_id"]})
     assert template is not None
     now, rows = store.site.now(), []
@@ -89,7 +91,7 @@ async def many(store: Store, kind: Kind) -> list[dict[str, Any]]:
         row = template | {
             "_id": FIRST + number,
             "slug": f"{kind.name}-{number}",
-            kind.title: f"{kind.name} {number}",
+            kind.name_field: f"{kind.name} {number}",
         }
         row |= await store.vocabulary.searchable(kind, row)
         if number < LINKED or number % 20 == 0:
@@ -117,8 +119,8 @@ def status_of(number: int) -> str:
 
 
 async def fill_events(store: Store, linked: dict[str, list[dict[str, Any]]]) -> int:
-    sample = {key: value for key, value in EVENT.sample.items() if key not in EVENT.links}
-    created = await store.create(EVENT, load(EVENT.schema, sample, store.site), EVERYBODY)
+    sample = {key: value for key, value in EVENT.example.items() if key not in EVENT.links}
+    created = await store.create(EVENT, load(EVENT.body_schema, sample, store.site), EVERYBODY)
     template = await store.database["events"].find_one({"_id": created["_id"]})
     assert template is not None
     now = store.site.now()
@@ -148,7 +150,7 @@ async def fill_events(store: Store, linked: dict[str, list[dict[str, Any]]]) -> 
 async def test_what_protected_events_link_to_is_found_by_few_of_them(
     profiled: Filled, kind: Kind, name: str
 ) -> None:
-    await profiled.store.page(kind, load(kind.query, {name: "1"}, profiled.store.site), EVERYBODY)
+    await profiled.store.page(kind, load(kind.query_schema, {name: "1"}, profiled.store.site), EVERYBODY)
     rows = profiled.store.database["system.profile"].find({"command.distinct": "events"})
     (row,) = await rows.to_list(None)
     assert row["planSummary"] == "IXSCAN { locked: 1 }"
@@ -167,7 +169,7 @@ def queries(kind: Kind, ids: dict[str, int], caller: str) -> dict[str, dict[str,
         found["status"] = {"status": "publish" if caller == "public" else "draft,publish"}
     if kind.is_post and caller != "public":
         found["draft"] = {"status": "draft"}
-    fields = kind.query().fields
+    fields = kind.query_schema().fields
     orders = [
         {"orderby": name, "order": order}
         for name in fields["orderby"].metadata["enum"]
@@ -258,7 +260,7 @@ async def explained(store: Store, kind: Kind, values: dict[str, str], caller: Ca
     """What the server says of the two commands that a list sends: of its page, and of its total."""
     # Bounds of an index may be dates that no calendar has.
     lenient = CodecOptions[dict[str, Any]](datetime_conversion=DatetimeConversion.DATETIME_AUTO)
-    query = load(kind.query, values, store.site)
+    query = load(kind.query_schema, values, store.site)
     asked = await asking(kind)(store, kind, query, caller, Problems())
     wanted = asked.filter
     find = {"find": kind.plural, "filter": wanted, "sort": dict(asked.sort), "limit": query["per_page"]}
@@ -324,7 +326,7 @@ async def test_selective_event_filters_read_few_events(filled: Filled) -> None:
         for name in sorted(SELECTIVE & asked.keys()):
             said = await explained(store, EVENT, asked[name], who)
             (read, returned), (counted, _) = work(said["page"]), work(said["total"])
-            total = (await store.page(EVENT, load(EVENT.query, asked[name], store.site), who)).total
+            total = (await store.page(EVENT, load(EVENT.query_schema, asked[name], store.site), who)).total
             assert total > 0 or name == "unknown word", (caller, name)
             # A page may be found by sorting all that match; never by reading much that does not.
             most = 3 * total + 20
@@ -385,16 +387,16 @@ async def whole_scans(store: Store, most: int) -> list[str]:
 async def test_reading_and_writing_one_record_reads_few(profiled: Filled) -> None:
     store, ids = profiled.store, profiled.ids
     for kind in KINDS:
-        data = load(kind.schema, dict(kind.sample) | {kind.title: f"New {kind.name}"}, store.site)
+        data = load(kind.body_schema, dict(kind.example) | {kind.name_field: f"New {kind.name}"}, store.site)
         record = await store.create(kind, data, EVERYBODY)
         await store.create(kind, data | {"slug": "new"}, EVERYBODY)
         await store.head(kind, record["_id"], EVERYBODY, None)
         await store.head(kind, record["slug"], EVERYBODY, None)
         await store.fetch(kind, [record["_id"]])
-        changes = load(kind.schema, {kind.title: f"Renamed {kind.name}"}, store.site, partial=True)
+        changes = load(kind.body_schema, {kind.name_field: f"Renamed {kind.name}"}, store.site, partial=True)
         await store.update(kind, record["_id"], changes, EVERYBODY)
         await store.delete(kind, record["_id"], EVERYBODY)
-    child = load(CATEGORY.schema, {"name": "Child", "parent": ids["category"]}, store.site)
+    child = load(CATEGORY.body_schema, {"name": "Child", "parent": ids["category"]}, store.site)
     made = await store.create(CATEGORY, child, EVERYBODY)
     await store.update(CATEGORY, made["_id"], {"parent": 0}, EVERYBODY)
     links = {
@@ -403,7 +405,9 @@ async def test_reading_and_writing_one_record_reads_few(profiled: Filled) -> Non
         "tags": ["tag 5"],
         "categories": ["Newest"],
     }
-    event = await store.create(EVENT, load(EVENT.schema, dict(EVENT.sample) | links, store.site), AUTHOR)
+    event = await store.create(
+        EVENT, load(EVENT.body_schema, dict(EVENT.example) | links, store.site), AUTHOR
+    )
     await store.update(EVENT, event["_id"], {"post_parent": ids["event"], "tags": []}, AUTHOR)
     await store.maintain()
     await store.ids.catch_up()
@@ -420,6 +424,6 @@ async def test_nothing_that_a_list_asks_on_its_way_reads_a_whole_collection(
     store = profiled.store
     for caller, who in CALLERS.items():
         for values in queries(kind, profiled.ids, caller).values():
-            await store.page(kind, load(kind.query, values, store.site), who)
+            await store.page(kind, load(kind.query_schema, values, store.site), who)
     wrong = await whole_scans(store, 10_000)
     assert not wrong, "\n" + "\n".join(wrong)

@@ -25,7 +25,7 @@ EVENT = {"title": "Event", "start_date": "2027-06-01", "end_date": "2027-06-02"}
 def shown(event: Any, kind: Kind) -> list[Any]:
     """The titles of what an event links to."""
     found = event[FIELD[kind.name]]
-    return [one[kind.title] for one in (found if isinstance(found, list) else [found])]
+    return [one[kind.name_field] for one in (found if isinstance(found, list) else [found])]
 
 
 async def remembered(api: Api, kind: Kind, link: Any) -> dict[str, Any]:
@@ -39,9 +39,9 @@ async def remembered(api: Api, kind: Kind, link: Any) -> dict[str, Any]:
 
 @every_linked
 async def test_a_change_by_another_process_shows_in_the_next_event(pair: Pair, kind: Kind) -> None:
-    record = await pair[0].made(kind.plural, **{kind.title: "Old name"})
+    record = await pair[0].made(kind.plural, **{kind.name_field: "Old name"})
     body = await remembered(pair[0], kind, record["id"])
-    assert (await pair[1].patch(f"/{kind.plural}/{record['id']}", {kind.title: "New name"}))[0] == 200
+    assert (await pair[1].patch(f"/{kind.plural}/{record['id']}", {kind.name_field: "New name"}))[0] == 200
     for _ in range(2):
         status, event = await pair[0].post("/events", body)
         assert (status, shown(event, kind)) == (201, ["New name"])
@@ -63,14 +63,14 @@ async def test_a_change_while_the_event_is_stored_is_followed(
     pair: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The epoch ends after it was looked at, and before the event is there for others to see."""
-    record = await pair[0].made(kind.plural, **{kind.title: "Old name"})
+    record = await pair[0].made(kind.plural, **{kind.name_field: "Old name"})
     body = await remembered(pair[0], kind, record["id"])
     inserts = pair[0].store._inserts
     many = inserts.many
 
     async def late(*arguments: Any) -> Any:
         path = f"/{kind.plural}/{record['id']}"
-        assert (await pair[1].patch(path, {kind.title: "New name"}))[0] == 200
+        assert (await pair[1].patch(path, {kind.name_field: "New name"}))[0] == 200
         return await many(*arguments)
 
     monkeypatch.setattr(inserts, "many", late)
@@ -85,7 +85,7 @@ async def test_the_epoch_ends_before_events_are_looked_for(
     pair: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is stored after the look, and before the change is acknowledged, shows the change."""
-    record = await pair[0].made(kind.plural, **{kind.title: "Old name"})
+    record = await pair[0].made(kind.plural, **{kind.name_field: "Old name"})
     body = await remembered(pair[0], kind, record["id"])
     copies, seen = pair[1].store.fanout, []
     show = copies._show
@@ -95,7 +95,7 @@ async def test_the_epoch_ends_before_events_are_looked_for(
         seen.append(await pair[0].post("/events", body))
 
     monkeypatch.setattr(copies, "_show", with_a_newcomer)
-    assert (await pair[1].patch(f"/{kind.plural}/{record['id']}", {kind.title: "New name"}))[0] == 200
+    assert (await pair[1].patch(f"/{kind.plural}/{record['id']}", {kind.name_field: "New name"}))[0] == 200
     ((status, event),) = seen
     assert (status, shown(event, kind)) == (201, ["New name"])
     await agrees(pair[0].store)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from babel.messages.pofile import read_po
 
-from schemas.catalogues import PACKAGES, ROOT, renewed, templates, translations
+from schemas.catalogues import PACKAGES, ROOT, templates, translations, updated_catalogue
 from schemas.errors import NOUNS
 from schemas.language import CATALOGUES, LANGUAGES, preferred
 from tests.conftest import Api, MakeApi
@@ -131,7 +131,7 @@ def test_catalogue_is_a_translation_and_not_a_copy(language: str) -> None:
 @every_translation
 def test_catalogue_file_is_what_the_extraction_writes(language: str) -> None:
     path = CATALOGUES / f"{language}.po"
-    assert path.read_bytes() == renewed(language), "run: python -m schemas.catalogues"
+    assert path.read_bytes() == updated_catalogue(language), "run: python -m schemas.catalogues"
     with path.open("rb") as file:
         catalogue = read_po(file)
     assert b'"Project-Id-Version: kalends\\n"' in path.read_bytes()

@@ -11,13 +11,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from handlers import document as description
+from handlers import api_description
 from schemas import KINDS, Kind
 from schemas.language import LANGUAGES
-from service.errors import TABLE
+from service.errors import STATUS_AND_CODE
 from tests.conftest import Api, MakeApi
 from tests.samples import named
-from tests.test_document import Document, against, described, every_setting, operations, plural_of
+from tests.test_api_description import Document, against, described, every_setting, operations, plural_of
 
 IDS = {
     ("GET", "/"): "readIndex",
@@ -122,7 +122,7 @@ async def test_examples_validate_against_their_own_schema(api: Api) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 async def test_answers_have_the_documented_shape(api: Api, kind: Kind) -> None:
     document = await openapi(api)
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     several = {"venue": [{"venue": "Left"}, {"venue": "Right"}]} if kind.name == "event" else {}
     changed = (await api.patch(f"/{kind.plural}/{record['id']}", several))[1]
     cleared = (await api.patch(f"/{kind.plural}/{record['id']}", {"venue": []} if several else {}))[1]
@@ -147,9 +147,9 @@ async def test_bodies_take_what_the_interface_takes_and_nothing_else(api: Api, k
     schema = document["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
     cleared = dict.fromkeys(schema["properties"].keys() - set(schema["required"]))
     right = [{}, links if kind.name == "event" else {}, cleared]
-    assert [wrong(document, content["schema"], {**kind.sample, **body}) for body in right] == [[], [], []]
-    bad = [{}, dict(kind.sample) | {kind.title: 5}, dict(kind.sample) | {"description": []}]
-    bad += [dict(kind.sample) | {"categories": [{}]}] if kind.name == "event" else []
+    assert [wrong(document, content["schema"], {**kind.example, **body}) for body in right] == [[], [], []]
+    bad = [{}, dict(kind.example) | {kind.name_field: 5}, dict(kind.example) | {"description": []}]
+    bad += [dict(kind.example) | {"categories": [{}]}] if kind.name == "event" else []
     assert [body for body in bad if not wrong(document, content["schema"], body)] == []
 
 
@@ -164,7 +164,7 @@ async def test_only_parameters_have_defaults(api: Api) -> None:
 
 
 async def test_errors_show_their_own_code_and_status(api: Api) -> None:
-    codes = {code for _, code in TABLE.values()}
+    codes = {code for _, code in STATUS_AND_CODE.values()}
     for pair, operation in operations(await openapi(api)).items():
         kind = next((kind.name for kind in KINDS if kind.plural == plural_of(pair[1])), "")
         for status, answer in operation["responses"].items():
@@ -184,13 +184,13 @@ async def test_documents_are_built_once_and_off_the_event_loop(
     make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[int] = []
-    build = description.document
+    build = api_description.describe_api
 
     def counted(*given: Any) -> Document:
         built.append(threading.get_ident())
         return build(*given)
 
-    monkeypatch.setattr(description, "document", counted)
+    monkeypatch.setattr(api_description, "describe_api", counted)
     api = await make_api()
     await asyncio.gather(*(api.get("/openapi.json") for _ in range(5)))
     for language in LANGUAGES:

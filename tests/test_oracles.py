@@ -51,14 +51,14 @@ async def fresh(store: Store, zone: str = "UTC") -> Store:
 async def made(store: Store, **body: Any) -> int:
     times = {"start_date": "2027-06-01 10:00", "end_date": "2027-06-01 12:00"}
     record = await store.create(
-        EVENT, load(EVENT.schema, {"title": "x"} | times | body, store.site), EVERYBODY
+        EVENT, load(EVENT.body_schema, {"title": "x"} | times | body, store.site), EVERYBODY
     )
     id: int = record["_id"]
     return id
 
 
 async def listed(store: Store, **query: Any) -> list[int]:
-    asked = load(EVENT.query, {"per_page": "1000"} | query, store.site)
+    asked = load(EVENT.query_schema, {"per_page": "1000"} | query, store.site)
     page = await store.page(EVENT, asked, PUBLIC)
     assert page.total == len(page.heads)
     return [record["_id"] for record in page.heads]

@@ -44,7 +44,7 @@ async def test_every_bad_field_of_an_update_is_named(
     api: Api, plural: str, body: dict[str, Any], named: set[str]
 ) -> None:
     kind = next(kind for kind in KINDS if kind.plural == plural)
-    made = await api.made(plural, **{k: v for k, v in kind.sample.items() if k not in kind.links})
+    made = await api.made(plural, **{k: v for k, v in kind.example.items() if k not in kind.links})
     for path in (f"/{plural}/{made['id']}", f"/{plural}/by-slug/{made['slug']}"):
         if kind.is_post or "by-slug" not in path:
             status, problem = await api.patch(path, body)
@@ -101,7 +101,7 @@ UNKNOWN = ["unknown field: catgories", "unknown field: venue.ctiy"]
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_unknown_fields_are_warned_of(api: Api, kind: Kind) -> None:
-    status, made = await api.post(f"/{kind.plural}", dict(kind.sample) | {"nmae": 1})
+    status, made = await api.post(f"/{kind.plural}", dict(kind.example) | {"nmae": 1})
     assert (status, made["warnings"]) == (201, ["unknown field: nmae"])
     path = f"/{kind.plural}/{made['id']}"
     assert (await api.send("PUT", path, {"descripton": "x"}))[1]["warnings"] == ["unknown field: descripton"]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from config import FIELDS
-from service.mongodb_versions import OLDEST
+from service.mongodb_versions import RECOMMENDED_VERSIONS
 from tests.conftest import Api
-from tests.test_document import MORE_BODY, MORE_QUERY
+from tests.test_api_description import MORE_BODY, MORE_QUERY
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -55,7 +55,7 @@ def test_every_setting_is_listed_with_its_default_and_meaning() -> None:
 
 
 def test_the_asked_versions_of_mongodb_are_the_ones_that_are_warned_about() -> None:
-    first, *others = (".".join(map(str, version)) for version in OLDEST)
+    first, *others = (".".join(map(str, version)) for version in RECOMMENDED_VERSIONS)
     for text in (README, (ROOT / "SECURITY.md").read_text()):
         assert f"{', '.join([first, *others])} or newer" in text
 

@@ -13,7 +13,7 @@ from pymongo.errors import WriteError
 from schemas import EVENT
 from schemas.caller import EVERYBODY
 from schemas.errors import Unavailable
-from service.lines import Line, read
+from service.ndjson import ImportLine, parse_lines
 from service.store import Store
 from service.store.records.drafting import Row
 from service.store.records.importing import Bulk, Outcome, bulk
@@ -24,8 +24,8 @@ TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 
 def rows_of(store: Store, number: int = 5) -> list[Row]:
     bodies = [{"title": f"Event {at}", "tags": ["one"], **TIMES} for at in range(number)]
-    lines = [Line(at, json.dumps(body).encode(), bytes([at])) for at, body in enumerate(bodies)]
-    rows, refused = read(lines, EVENT, store.site, ignore_unknown=False)
+    lines = [ImportLine(at, json.dumps(body).encode(), bytes([at])) for at, body in enumerate(bodies)]
+    rows, refused = parse_lines(lines, EVENT, store.site, ignore_unknown=False)
     assert not refused
     return rows
 

@@ -20,39 +20,39 @@ every_term = pytest.mark.parametrize("kind", TERMS, ids=named)
 
 @every_kind
 async def test_created_record_is_read_back_as_answered(api: Api, kind: Kind) -> None:
-    status, created = await api.post(f"/{kind.plural}", dict(kind.sample))
+    status, created = await api.post(f"/{kind.plural}", dict(kind.example))
     assert (status, api.headers["Location"]) == (201, f"{api.store.site.api}/{kind.plural}/{created['id']}")
     status, read = await api.get(f"/{kind.plural}/{created['id']}")
     read.pop("json_ld", None)
     assert (status, read) == (200, created)
-    assert created[kind.title] == kind.sample[kind.title]
+    assert created[kind.name_field] == kind.example[kind.name_field]
 
 
 @every_kind
 async def test_every_key_of_the_shape_is_shown(api: Api, kind: Kind) -> None:
-    shown = await api.made(kind.plural, **kind.sample)
+    shown = await api.made(kind.plural, **kind.example)
     only_on_some = {"json_ld", "warnings"} | ({"parent"} if kind.name == "tag" else set())
-    assert shown.keys() == kind.shape().fields.keys() - only_on_some
+    assert shown.keys() == kind.response_schema().fields.keys() - only_on_some
 
 
 @every_kind
 async def test_missing_and_bad_fields_are_all_named_and_nothing_is_written(api: Api, kind: Kind) -> None:
-    required = [name for name, field in kind.schema().fields.items() if field.required]
+    required = [name for name, field in kind.body_schema().fields.items() if field.required]
     status, problem = await api.post(f"/{kind.plural}", {})
     assert (status, problem["code"]) == (400, "rest_missing_callback_param")
     assert sorted(problem["data"]["params"]) == sorted(required)
     status, problem = await api.post(
-        f"/{kind.plural}", dict(kind.sample) | {kind.title: [], "description": 5}
+        f"/{kind.plural}", dict(kind.example) | {kind.name_field: [], "description": 5}
     )
     assert (status, problem["code"]) == (400, "rest_invalid_param")
-    assert set(problem["data"]["params"]) == {kind.title, "description"}
+    assert set(problem["data"]["params"]) == {kind.name_field, "description"}
     assert await api.ids(kind.plural, **({} if kind.is_post else {"hide_empty": "0"})) == []
 
 
 @every_kind
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 async def test_update_changes_what_is_sent_and_keeps_the_rest(api: Api, kind: Kind, method: str) -> None:
-    created = await api.made(kind.plural, **kind.sample)
+    created = await api.made(kind.plural, **kind.example)
     status, updated = await api.send(method, f"/{kind.plural}/{created['id']}", {"description": "New words"})
     assert (status, updated["description"]) == (200, "New words")
     moving = {"description", "modified", "modified_utc"}
@@ -62,7 +62,7 @@ async def test_update_changes_what_is_sent_and_keeps_the_rest(api: Api, kind: Ki
 
 
 MOVED = [
-    *((kind, {kind.title: "Another name"}) for kind in KINDS),
+    *((kind, {kind.name_field: "Another name"}) for kind in KINDS),
     *((kind, {"slug": "another"}) for kind in TERMS),
     *((kind, {"status": "trash"}) for kind in POSTS),
     *((kind, {"status": "future", "date": "2032-01-01 10:00:00"}) for kind in POSTS),
@@ -76,22 +76,22 @@ MOVED = [
 
 @pytest.mark.parametrize(("kind", "body"), MOVED, ids=lambda value: getattr(value, "name", None))
 async def test_an_update_knows_the_record_that_is_stored(api: Api, kind: Kind, body: dict[str, Any]) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     if "parent" in body:
         body = body | {"parent": (await api.made(kind.plural, name=body["parent"]))["id"]}
-    sent = load(kind.schema, body, Site(), partial=True)
+    sent = load(kind.body_schema, body, Site(), partial=True)
     told = await api.store.update(kind, record["id"], sent, EVERYBODY)
     assert told == await api.store.find(kind, record["id"])
 
 
 @every_kind
 async def test_null_clears_an_optional_field_and_not_a_required_one(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **dict(kind.sample) | {"description": "Words"})
+    record = await api.made(kind.plural, **dict(kind.example) | {"description": "Words"})
     path = f"/{kind.plural}/{record['id']}"
     status, cleared = await api.patch(path, {"description": None})
     assert (status, cleared["description"]) == (200, "")
-    status, problem = await api.patch(path, {kind.title: None})
-    assert (status, list(problem["data"]["params"])) == (400, [kind.title])
+    status, problem = await api.patch(path, {kind.name_field: None})
+    assert (status, list(problem["data"]["params"])) == (400, [kind.name_field])
 
 
 @every_kind
@@ -104,7 +104,7 @@ async def test_unknown_id_is_not_found_by_any_method(api: Api, kind: Kind) -> No
 
 @every_post
 async def test_record_is_addressed_by_slug_too(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     path = f"/{kind.plural}/by-slug/{record['slug']}"
     assert (await api.get(path))[1]["id"] == record["id"]
     for method in ("POST", "PUT", "PATCH"):
@@ -124,7 +124,7 @@ async def test_terms_have_no_slug_routes(api: Api, kind: Kind) -> None:
 
 @every_post
 async def test_deleted_record_is_in_the_trash_and_comes_back_with_a_status(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     path = f"/{kind.plural}/{record['id']}"
     status, trashed = await api.delete(path)
     assert (status, trashed["status"], trashed["slug"]) == (200, "trash", record["slug"] + "__trashed")
@@ -141,9 +141,9 @@ async def test_deleted_record_is_in_the_trash_and_comes_back_with_a_status(api: 
 
 @every_post
 async def test_restored_record_finds_its_slug_taken(api: Api, kind: Kind) -> None:
-    first = await api.made(kind.plural, **kind.sample)
+    first = await api.made(kind.plural, **kind.example)
     await api.delete(f"/{kind.plural}/{first['id']}")
-    second = await api.made(kind.plural, **kind.sample)
+    second = await api.made(kind.plural, **kind.example)
     assert second["slug"] == first["slug"]
     _, back = await api.patch(f"/{kind.plural}/{first['id']}", {"status": "publish"})
     assert back["slug"] == first["slug"] + "-2"
@@ -151,7 +151,7 @@ async def test_restored_record_finds_its_slug_taken(api: Api, kind: Kind) -> Non
 
 @every_term
 async def test_deleted_term_is_gone_for_good_and_events_lose_it(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     event = await api.event(**{kind.plural: [record["id"]]})
     status, answered = await api.delete(f"/{kind.plural}/{record['id']}")
     assert (status, answered) == (200, record | {"count": 1})
@@ -162,7 +162,7 @@ async def test_deleted_term_is_gone_for_good_and_events_lose_it(api: Api, kind: 
 @every_kind
 async def test_walking_the_pages_visits_every_record_once(api: Api, kind: Kind) -> None:
     made = {
-        (await api.made(kind.plural, **dict(kind.sample) | {kind.title: f"Name {number}"}))["id"]
+        (await api.made(kind.plural, **dict(kind.example) | {kind.name_field: f"Name {number}"}))["id"]
         for number in range(7)
     }
     seen: list[int] = []
@@ -195,7 +195,7 @@ async def test_page_numbers_must_be_whole_and_positive(api: Api, kind: Kind, nam
 async def test_large_pages_are_lowered_to_the_maximum(make_api, kind: Kind) -> None:  # type: ignore[no-untyped-def]
     api = await make_api(max_per_page=2)
     for number in range(3):
-        await api.made(kind.plural, **dict(kind.sample) | {kind.title: f"Name {number}"})
+        await api.made(kind.plural, **dict(kind.example) | {kind.name_field: f"Name {number}"})
     extra = {} if kind.is_post else {"hide_empty": "0"}
     _, page = await api.get(f"/{kind.plural}", per_page="1000", **extra)
     assert (len(page[kind.plural]), page["total_pages"]) == (2, 2)
@@ -203,7 +203,7 @@ async def test_large_pages_are_lowered_to_the_maximum(make_api, kind: Kind) -> N
 
 @every_kind
 async def test_if_match_guards_updates_and_if_none_match_saves_reading(api: Api, kind: Kind) -> None:
-    record = await api.made(kind.plural, **kind.sample)
+    record = await api.made(kind.plural, **kind.example)
     path = f"/{kind.plural}/{record['id']}"
     await api.get(path)
     tag = api.headers["ETag"]

@@ -24,7 +24,7 @@ from tests.family import workers_of
 from tests.test_faults import Running, running
 from tests.wire import connected
 
-LINE = re.compile(r"(\S+) (\S+) (\d+) (\d+) B (\d+\.\d\d) ms (\S+) ([0-9a-f]{16})")
+LINE_FORMAT = re.compile(r"(\S+) (\S+) (\d+) (\d+) B (\d+\.\d\d) ms (\S+) ([0-9a-f]{16})")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[..., Awaitable[list[str]
 
     async def wait(number: int) -> list[str]:
         def logged() -> list[str]:
-            return [one.getMessage() for one in caplog.records if LINE.fullmatch(one.getMessage())]
+            return [one.getMessage() for one in caplog.records if LINE_FORMAT.fullmatch(one.getMessage())]
 
         async def are_there() -> bool:
             return len(logged()) >= number
@@ -52,7 +52,7 @@ Lines = Callable[[int], Awaitable[list[str]]]
 async def test_a_request_is_one_line(lines: Lines, api: Api) -> None:
     await api.get("/events", search="secret")
     (line,) = await lines(1)
-    found = LINE.fullmatch(line)
+    found = LINE_FORMAT.fullmatch(line)
     assert found
     assert found.groups()[:4] == ("GET", "/calendar/events/v1/events", "200", str(len(api.text)))
     assert float(found[5]) > 0
@@ -76,7 +76,7 @@ async def test_every_kind_of_answer_is_logged(
     monkeypatch.setattr(api.store, "page", broken)
     await api.get("/venues")
     await api.get("/events")
-    shown = [LINE.fullmatch(line).group(1, 2, 3, 6) for line in await lines(7)]  # type: ignore[union-attr]
+    shown = [LINE_FORMAT.fullmatch(line).group(1, 2, 3, 6) for line in await lines(7)]  # type: ignore[union-attr]
     root = "/calendar/events/v1"
     assert shown == [
         ("HEAD", f"{root}/events", "200", "public"),
@@ -87,7 +87,7 @@ async def test_every_kind_of_answer_is_logged(
         ("GET", f"{root}/venues", "500", "public"),
         ("GET", f"{root}/events", "429", "-"),
     ]
-    assert [LINE.fullmatch(line)[4] for line in (await lines(7))[:2]] == ["0", "0"]  # type: ignore[index]
+    assert [LINE_FORMAT.fullmatch(line)[4] for line in (await lines(7))[:2]] == ["0", "0"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ async def test_a_client_that_hangs_up_in_its_body_is_no_error(
         await wire.send(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
         await asyncio.sleep(0.2)
     (line,) = await lines(1)
-    assert LINE.fullmatch(line)[3] == ("499" if path == "tags" else "404")  # type: ignore[index]
+    assert LINE_FORMAT.fullmatch(line)[3] == ("499" if path == "tags" else "404")  # type: ignore[index]
     assert await api.ids("tags") == []
     assert [one.getMessage() for one in caplog.records if one.levelno > logging.INFO] == []
 

@@ -97,7 +97,7 @@ async def test_a_province_sent_back_still_follows_the_state(api: Api) -> None:
 @pytest.mark.parametrize("cleared", [False, 0, None, "", "0", "false"])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.is_post], ids=lambda kind: kind.name)
 async def test_an_image_is_cleared_by_what_stands_for_none(api: Api, kind: Kind, cleared: object) -> None:
-    body = dict(kind.sample) | {"image": "https://example.org/a.png"}
+    body = dict(kind.example) | {"image": "https://example.org/a.png"}
     made = await api.made(kind.plural, **body)
     url = "https://example.org/a.png"
     size = {"width": None, "height": None, "mime-type": None, "filesize": None, "url": url}

@@ -187,7 +187,7 @@ def texts_in(shown: Any, name: str = "") -> Iterator[tuple[str, str]]:
 def attacked(kind: Kind, attack: str) -> dict[str, Any]:
     """A body with the attack in every field that takes a text."""
     body: dict[str, Any] = {}
-    for name, field in kind.schema().fields.items():
+    for name, field in kind.body_schema().fields.items():
         if name in ("website", "image"):
             body[name] = "https://example.org/" + attack.replace(" ", "")
         elif name in ("start_date", "end_date"):

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from handlers.memory import ROOM, Drawer, Memory
-from handlers.shelf import Shelf
+from handlers.memory import ENTRY_OVERHEAD_BYTES, ByteLru, LruNamespace
+from handlers.shelf import FragmentCache
 from schemas import EVENT
 from schemas.caller import PUBLIC
-from schemas.kind import View
+from schemas.kind import RenderContext
 from schemas.site import Site
 from service import app
 from tests.conftest import MakeApi
@@ -58,8 +58,8 @@ class Changing:
 
 
 async def test_a_record_that_was_hidden_meanwhile_is_left_out() -> None:
-    found = await Shelf(Changing(), Memory()).listed(  # type: ignore[arg-type]
-        EVENT, [{"_id": 1, "version": 1}], View(Site(), PUBLIC)
+    found = await FragmentCache(Changing(), ByteLru()).render_list(  # type: ignore[arg-type]
+        EVENT, [{"_id": 1, "version": 1}], RenderContext(Site(), PUBLIC)
     )
     assert found == []
 
@@ -67,7 +67,7 @@ async def test_a_record_that_was_hidden_meanwhile_is_left_out() -> None:
 async def test_a_page_is_whole_where_little_is_kept(
     make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "Memory", lambda: Memory(20_000))
+    monkeypatch.setattr(app, "ByteLru", lambda: ByteLru(20_000))
     api = await make_api()
     for number in range(12):
         await api.event(f"Event {number}", description="x" * 1000)
@@ -77,7 +77,7 @@ async def test_a_page_is_whole_where_little_is_kept(
 
 
 def test_a_memory_is_bounded() -> None:
-    memory = Memory(20_000)
+    memory = ByteLru(20_000)
     for number in range(100):
         memory.keep(number % 50, b"x" * 1000, 1000)
     assert (len(memory), memory.size) == (10, 20_000)
@@ -86,8 +86,8 @@ def test_a_memory_is_bounded() -> None:
 
 
 def test_drawers_share_a_memory_and_not_their_keys() -> None:
-    memory = Memory(5 * ROOM)
-    often, seldom = Drawer[str](memory, "often"), Drawer[str](memory, "seldom")
+    memory = ByteLru(5 * ENTRY_OVERHEAD_BYTES)
+    often, seldom = LruNamespace[str](memory, "often"), LruNamespace[str](memory, "seldom")
     often.keep("a", "asked for often", 0)
     for number in range(10):
         seldom.keep("a", "asked for seldom", 0)

@@ -28,7 +28,7 @@ from service.store.mongo.snapshots import snapshot
 from tests.conftest import Api
 
 HIDDEN = {"hide_from_listings": False}
-CALLERS = (PUBLIC, EVERYBODY, Caller(7, Role.AUTHOR), Caller(role=Role.EDITOR, unlocks=True))
+CALLERS = (PUBLIC, EVERYBODY, Caller(7, Role.AUTHOR), Caller(role=Role.EDITOR, bypasses_passwords=True))
 
 
 def lists(links: dict[str, Any]) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def anything(chance: random.Random, links: dict[str, Any]) -> dict[str, Any]:
 
 
 async def counted(store: Store, query: dict[str, Any], caller: Caller) -> int:
-    asked = await asking(EVENT)(store, EVENT, load(EVENT.query, query, store.site), caller, Problems())
+    asked = await asking(EVENT)(store, EVENT, load(EVENT.query_schema, query, store.site), caller, Problems())
     return int(await store.database["events"].count_documents(asked.filter))
 
 
@@ -144,7 +144,7 @@ async def test_any_stretch_of_time_is_counted_by_days(api: Api, zone: str, by_da
         names = chance.sample(sorted(DATES), chance.randint(1, 4))
         query: dict[str, Any] = {name: str(some_moment(chance)) for name in names}
         query |= {"strict_dates": "1"} if chance.random() < 0.5 else {}
-        conditions = [HIDDEN, *date_conditions(load(EVENT.query, query, site), site, Problems())]
+        conditions = [HIDDEN, *date_conditions(load(EVENT.query_schema, query, site), site, Problems())]
         right = await api.store.database["events"].count_documents({"$and": conditions})
         assert (await api.store.totals.of(conditions)).total == right, query
     assert len(by_days) > 200
@@ -402,7 +402,7 @@ async def test_conditions_mean_to_us_what_they_mean_to_the_database(api: Api) ->
     known = 0
     for caller in CALLERS:
         for query in lists(links):
-            values = load(EVENT.query, query, api.store.site)
+            values = load(EVENT.query_schema, query, api.store.site)
             asked = await asking(EVENT)(api.store, EVENT, values, caller, Problems())
             assert fields_of(asked.conditions) <= FACTS | {"text"}
             right = {row["_id"] async for row in events.find(asked.filter, {"_id": 1})}

@@ -17,9 +17,9 @@ EPILOG = (
     "Every setting can also be given as an environment variable: --port 9000 is KALENDS_PORT=9000. "
     "An option overrides the variable."
 )
-WHERE_DATA_IS = ("mongodb_uri", "database", "data_dir", "log_level")
+DATABASE_SETTINGS = ("mongodb_uri", "database", "data_dir", "log_level")
 """Settings that every command accepts; `serve` accepts all settings."""
-SITE = ("timezone", "currency_symbol", "currency_code", "currency_position", "max_body")
+SITE_SETTINGS = ("timezone", "currency_symbol", "currency_code", "currency_position", "max_body")
 """Settings that affect how imported records are parsed."""
 
 
@@ -43,7 +43,7 @@ def parser() -> Parser:
 
 def _add_import(commands: Any) -> None:
     what = "import records from a file with one JSON object per line"
-    importing = _command(commands, "import", what, (*WHERE_DATA_IS, *SITE))
+    importing = _command(commands, "import", what, (*DATABASE_SETTINGS, *SITE_SETTINGS))
     importing.add_argument("file", metavar="FILE", help="the file to import, or - for standard input")
     plurals = [kind.plural for kind in KINDS]
     importing.add_argument(
@@ -90,7 +90,7 @@ def _add_token(commands: Any) -> None:
     )
 
 
-def _command(commands: Any, name: str, help: str, settings: Iterable[str] = WHERE_DATA_IS) -> Parser:
+def _command(commands: Any, name: str, help: str, settings: Iterable[str] = DATABASE_SETTINGS) -> Parser:
     """A command that takes settings as options."""
     command: Parser = commands.add_parser(name, help=help, description=_sentence(help), epilog=EPILOG)
     command.set_defaults(help=None)

@@ -23,8 +23,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             choices = list(action.choices)
-            said = f"invalid choice: {value!r}{nearest(value, choices)} (choose from {', '.join(choices)})"
-            raise argparse.ArgumentError(action, said)
+            message = f"invalid choice: {value!r}{nearest(value, choices)} (choose from {', '.join(choices)})"
+            raise argparse.ArgumentError(action, message)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")

@@ -47,10 +47,10 @@ def token_id(text: str) -> int:
 
 async def create_token(settings: Settings, role: str, name: str, expires: datetime | None) -> None:
     async with opened(settings) as (store, location):
-        made = await store.tokens.issue(name, Role(role), expires)
-        until = f"expires {shown(expires)} UTC" if expires else "never expires"
-        print(f"Token {made.id} created in {location}; it {until} and is shown only now:", file=sys.stderr)
-        print(made.token)
+        issued = await store.tokens.issue(name, Role(role), expires)
+        until = f"expires {format_time(expires)} UTC" if expires else "never expires"
+        print(f"Token {issued.id} created in {location}; it {until} and is shown only now:", file=sys.stderr)
+        print(issued.token)
 
 
 async def list_tokens(settings: Settings) -> None:
@@ -73,18 +73,18 @@ async def revoke_token(settings: Settings, id: int) -> None:
 def row(token: Mapping[str, Any], now: datetime) -> Sequence[str]:
     """One row of the table; tokens created by earlier versions have no timestamps."""
     expires = token.get("expires_utc")
-    used = shown(token["last_used_utc"], "never") if "last_used_utc" in token else "unknown"
+    used = format_time(token["last_used_utc"], "never") if "last_used_utc" in token else "unknown"
     return (
         str(token["_id"]),
         token["name"],
         token["role"],
-        shown(token.get("created_utc"), "unknown"),
+        format_time(token.get("created_utc"), "unknown"),
         used,
-        shown(expires, "never") + (" (expired)" if expires and expires <= now else ""),
+        format_time(expires, "never") + (" (expired)" if expires and expires <= now else ""),
     )
 
 
-def shown(moment: datetime | None, none: str = "") -> str:
+def format_time(moment: datetime | None, none: str = "") -> str:
     return f"{moment:%Y-%m-%d %H:%M}" if moment else none
 
 

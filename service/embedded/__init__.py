@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from service.background import background_task
+from service.embedded.default_directory import ChosenDirectory, choose_directory
 from service.embedded.directory import Directory
 from service.embedded.errors import EmbeddedError
 from service.embedded.owner import owned, owner_uri
-from service.embedded.place import Place, data_place
 from service.embedded.program import find_program
 from service.embedded.server import Server
 
-__all__ = ["EmbeddedError", "Place", "data_place", "embedded_mongod", "running_uri"]
+__all__ = ["ChosenDirectory", "EmbeddedError", "choose_directory", "embedded_mongod", "running_uri"]
 
 
 @asynccontextmanager
@@ -25,7 +25,7 @@ async def embedded_mongod(data_dir: Path) -> AsyncIterator[str]:
     async with owned(directory):
         server = Server(directory, program)
         try:
-            with directory.errors_in_one_line():
+            with directory.reporting_os_errors():
                 await server.start()
             async with background_task(server.supervise()):
                 yield directory.uri()

@@ -18,7 +18,7 @@ from service.embedded.errors import EmbeddedError
 # the configuration stays valid when the data directory is moved or copied.
 SOCKET_HOST = "./mongod.sock"
 USER = "kalends"
-LONGEST_SOCKET_PATH = 100  # the kernel allows 107 bytes on Linux, 103 on macOS
+MAX_SOCKET_PATH_BYTES = 100  # the kernel allows 107 bytes on Linux, 103 on macOS
 
 
 @dataclass(frozen=True)
@@ -58,29 +58,29 @@ class Directory:
         private = f"kalends-{os.geteuid()}-{digest}"
         places = [self.root, Path(tempfile.gettempdir(), private), Path("/tmp", private)]  # noqa: S108
         paths = [place / SOCKET_HOST for place in places]
-        return next((path for path in paths if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH), paths[-1])
+        return next((path for path in paths if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES), paths[-1])
 
     @property
-    def entrance(self) -> Path:
+    def client_socket(self) -> Path:
         """The socket path that clients use: a symlink that exists only while mongod is a writable primary.
 
         A driver that connects earlier keeps that connection, and never starts a session on it.
         """
         return self.socket.with_name("ready.sock")
 
-    def open_entrance(self) -> None:
-        self.entrance.symlink_to(self.socket.name)
+    def publish_client_socket(self) -> None:
+        self.client_socket.symlink_to(self.socket.name)
 
-    def close_entrance(self) -> None:
-        self.entrance.unlink(missing_ok=True)
+    def remove_client_socket(self) -> None:
+        self.client_socket.unlink(missing_ok=True)
 
     def uri(self, socket: Path | None = None) -> str:
-        place = quote(str(socket or self.entrance), safe="")
+        place = quote(str(socket or self.client_socket), safe="")
         password = self.password.read_text().strip()
         return f"mongodb://{USER}:{password}@{place}/?directConnection=true&authSource=admin&w=majority"
 
     @contextmanager
-    def errors_in_one_line(self) -> Iterator[None]:
+    def reporting_os_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -112,13 +112,13 @@ class Directory:
         self.db.mkdir(mode=0o700, exist_ok=True)
         _make_secret(self.keyfile)
         _make_secret(self.password)
-        _sync(self.root)
+        _fsync_directory(self.root)
         if self.socket.parent != self.root:
-            _make_own(self.socket.parent)
+            _make_private_directory(self.socket.parent)
         self.socket.unlink(missing_ok=True)
 
-    def remove_socket_place(self) -> None:
-        self.close_entrance()
+    def remove_socket_directory(self) -> None:
+        self.remove_client_socket()
         if self.socket.parent != self.root:
             with suppress(OSError):
                 self.socket.parent.rmdir()
@@ -137,7 +137,7 @@ def _make_secret(path: Path) -> None:
     path.chmod(0o600)
 
 
-def _sync(place: Path) -> None:
+def _fsync_directory(place: Path) -> None:
     # If a power failure lost the password after the user was created, the data would be inaccessible.
     descriptor = os.open(place, os.O_RDONLY)
     try:
@@ -146,7 +146,7 @@ def _sync(place: Path) -> None:
         os.close(descriptor)
 
 
-def _make_own(place: Path) -> None:
+def _make_private_directory(place: Path) -> None:
     place.mkdir(mode=0o700, exist_ok=True)
     found = place.lstat()
     # In a temporary directory another user may have created this name first.

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-LARGEST_BYTES = 10_000_000
-SEARCHED_BYTES = 1_000_000
+MAX_LOG_BYTES = 10_000_000
+SEARCHED_LOG_BYTES = 1_000_000
 
 
 class Log:
@@ -22,7 +22,7 @@ class Log:
 
     def trim(self) -> None:
         """Rotate a large log, keeping one older file. It is copied, because mongod keeps the file open."""
-        if self._path.exists() and self._path.stat().st_size > LARGEST_BYTES:
+        if self._path.exists() and self._path.stat().st_size > MAX_LOG_BYTES:
             shutil.copyfile(self._path, self._path.with_name(f"{self._path.name}.1"))
             os.truncate(self._path, 0)
             self._start = 0
@@ -34,10 +34,10 @@ class Log:
 
     def reason(self, status: int) -> str:
         """Why mongod did not start: its first error, because later ones are usually consequences."""
-        words = next(self._complaints(), "no error in its log")
-        return f"{words} ({how_it_ended(status)})"
+        words = next(self._errors(), "no error in its log")
+        return f"{words} ({exit_reason(status)})"
 
-    def _complaints(self) -> Iterator[str]:
+    def _errors(self) -> Iterator[str]:
         plain = []
         for line in self._since_start().splitlines():
             try:
@@ -52,10 +52,10 @@ class Log:
     def _since_start(self) -> str:
         with self._path.open("rb") as log:
             log.seek(self._start)
-            return log.read(SEARCHED_BYTES).decode(errors="replace")
+            return log.read(SEARCHED_LOG_BYTES).decode(errors="replace")
 
 
-def how_it_ended(status: int) -> str:
+def exit_reason(status: int) -> str:
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
 

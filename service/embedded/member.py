@@ -30,11 +30,11 @@ async def became_ready(directory: Directory) -> bool:
     if not await _listening(directory):
         return False
     try:
-        async with _connected(_nobodys(directory)) as client:
+        async with _connected(_anonymous_uri(directory)) as client:
             if not await _became_primary(client):
                 return False
             await _create_user(client, directory)
-        return await _user_enters(directory)
+        return await _can_authenticate(directory)
     except ConnectionFailure:
         return False
     except OperationFailure as error:
@@ -52,7 +52,7 @@ async def _listening(directory: Directory) -> bool:
     return True
 
 
-def _nobodys(directory: Directory) -> str:
+def _anonymous_uri(directory: Directory) -> str:
     """The URI for a client without credentials."""
     return f"mongodb://{quote(str(directory.socket), safe='')}/?directConnection=true"
 
@@ -99,7 +99,7 @@ async def _create_user(client: Client, directory: Directory) -> None:
             raise
 
 
-async def _user_enters(directory: Directory) -> bool:
+async def _can_authenticate(directory: Directory) -> bool:
     async with _connected(directory.uri(directory.socket)) as client:
         try:
             await client.admin.command("ping")

@@ -17,10 +17,10 @@ from service.embedded.errors import EmbeddedError
 
 REPLICA_SET = "kalends"
 OLDEST_MAJOR = 6
-PATIENT_EVICTION = "eviction_dirty_target=20,eviction_dirty_trigger=40"
+EVICTION_SETTINGS = "eviction_dirty_target=20,eviction_dirty_trigger=40"
 """Percent of the cache. Each new event modifies one index page for each of its words: with the defaults of 5
 and 20, mongod would spend most of its time writing the same pages to disk again."""
-WAYS_OUT = (
+REMEDIES = (
     f"install MongoDB {OLDEST_MAJOR}.0 or newer, set KALENDS_MONGODB_URI to a running one, "
     "or use Linux with OpenSSL 3 (Debian 12+, Ubuntu 22.04+) and the extra 'embedded'"
 )
@@ -51,7 +51,7 @@ class Program:
             *("--setParameter", "writePeriodicNoops=false"),
             *("--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"),
             *("--wiredTigerCacheSizeGB", f"{_cache_gigabytes():.2f}"),
-            *("--wiredTigerEngineConfigString", PATIENT_EVICTION),
+            *("--wiredTigerEngineConfigString", EVICTION_SETTINGS),
             *("--oplogSize", "256"),
             "--quiet",
         ]
@@ -64,13 +64,13 @@ class Program:
 
 async def find_program() -> Program:
     """The mongod of the Python package, or else the one on PATH."""
-    complaints = []
+    errors = []
     for path in _candidates():
         try:
             return Program(path, await _major(path))
         except EmbeddedError as error:
-            complaints.append(str(error))
-    raise EmbeddedError(f"no usable mongod ({'; '.join(complaints) or 'mongod not found'}): {WAYS_OUT}")
+            errors.append(str(error))
+    raise EmbeddedError(f"no usable mongod ({'; '.join(errors) or 'mongod not found'}): {REMEDIES}")
 
 
 def _cache_gigabytes() -> float:

@@ -59,7 +59,7 @@ class Store(Changes):
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> Page:
-        if kind.copied:  # their lists filter and sort by usage counters
+        if kind.embedded_fields:  # their lists filter and sort by usage counters
             await self.counts.catch_up()
         return await find_page(self, kind, query, caller, problems)
 

@@ -18,7 +18,7 @@ from bson import ObjectId
 from pymongo import UpdateOne
 
 from schemas.event import EVENT
-from schemas.event_view import LINKED
+from schemas.event_representation import LINKED
 from service.store.debts import Debt, Debts, Note, Plan, Truth, Use
 from service.store.links.fanout import Fanout, in_background
 from service.store.links.usage import Step, has_end, was_cut

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bson import Timestamp
 
-from schemas.event_view import LINKED
+from schemas.event_representation import LINKED
 
 Facts = Mapping[str, Any]
 """Fields of a record by name; a missing field is unknown."""

@@ -12,7 +12,7 @@ from service.store.records.reading import Records
 
 async def foresee(records: Records, caller: Caller) -> None:
     """Count the list of upcoming events, and set page anchors up to its end."""
-    query = load(EVENT.query, {}, records.site)
+    query = load(EVENT.query_schema, {}, records.site)
     total = (await find_page(records, EVENT, query, caller)).total
     if last := max(0, total - FAR) // query["per_page"]:
         await find_page(records, EVENT, query | {"page": last}, caller)

@@ -7,8 +7,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from schemas.folding import LONGEST, TOKEN, fold, pieces, sort_key, tokens, without_markup
 from schemas.kind import Kind, texts
+from schemas.text_normalization import (
+    MAX_TOKEN_CHARS,
+    TOKEN,
+    fold,
+    search_terms,
+    sort_key,
+    tokens,
+    without_markup,
+)
 from service.store.mongo.bulk_writes import insert_missing
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
@@ -63,7 +71,7 @@ class Vocabulary:
             {
                 "text": text,
                 "tok": sorted(map(numbers.__getitem__, words)),
-                "sort": sort_key(record[kind.title]),
+                "sort": sort_key(record[kind.name_field]),
             }
             for record, (text, words) in zip(records, folded, strict=True)
         ]
@@ -107,20 +115,20 @@ class Vocabulary:
     async def condition(self, search: str) -> list[dict[str, Any]]:
         """Conditions that match exactly the records that contain every part of the search text."""
         conditions: list[dict[str, Any]] = []
-        for piece in pieces(search):
+        for piece in search_terms(search):
             inside = TOKEN.findall(piece)
             named = [
                 await self._containing(word, at > 0, at < len(inside) - 1) for at, word in enumerate(inside)
             ]
             conditions += [{"tok": {"$in": numbers}} for numbers in named if numbers is not None]
-            if len(inside) > 1 or len(piece) > LONGEST or None in named:
+            if len(inside) > 1 or len(piece) > MAX_TOKEN_CHARS or None in named:
                 conditions.append({"text": {"$regex": re.escape(piece)}})
         return conditions
 
     async def _containing(self, part: str, begins: bool, ends: bool) -> list[int] | None:
         """The ids of the words that contain a substring; None if there are too many."""
-        ends = ends and len(part) <= LONGEST
-        part = part[:LONGEST]
+        ends = ends and len(part) <= MAX_TOKEN_CHARS
+        part = part[:MAX_TOKEN_CHARS]
         pattern = ("^" if begins else "") + re.escape(part) + ("$" if ends else "")
         query: dict[str, Any] = {"_id": {"$regex": pattern}}
         if not begins and len(part) >= 3:

@@ -81,7 +81,7 @@ class Tokens:
         caller = None
         if found and hmac.compare_digest(found["digest"], key) and not _is_expired(found):
             role = Role(found["role"])
-            caller = Caller(found["_id"], role, unlocks=role in (Role.EDITOR, Role.ADMIN))
+            caller = Caller(found["_id"], role, bypasses_passwords=role in (Role.EDITOR, Role.ADMIN))
             self._note_use(found)
         if len(self._known) >= CACHED:
             self._known.clear()

@@ -39,7 +39,7 @@ POST = ("author", "status", "date_utc", "modified_utc")
 
 def copy_of(kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
     """The embedded copy of a record: the fields needed to show it."""
-    kept = ("_id", "version", "slug", *kind.copied, *(POST if kind.is_post else ()))
+    kept = ("_id", "version", "slug", *kind.embedded_fields, *(POST if kind.is_post else ()))
     copy = {name: record.get(name) for name in kept}
     if copy.get("point", ...) is None:
         del copy["point"]  # a 2dsphere index accepts a missing point, but not null beside a point
@@ -48,7 +48,9 @@ def copy_of(kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_copied(kind: Kind, name: str) -> bool:
     """Whether events embed this field of the records that they link to."""
-    return kind.name in FIELD and (name == "slug" or name in kind.copied or (kind.is_post and name in POST))
+    return kind.name in FIELD and (
+        name == "slug" or name in kind.embedded_fields or (kind.is_post and name in POST)
+    )
 
 
 class Fanout:

@@ -10,7 +10,7 @@ from typing import Any
 from bson import ObjectId
 
 from schemas import BY_NAME
-from schemas.fields import LARGEST
+from schemas.fields import MAX_INT64
 from schemas.kind import Document, Kind
 from schemas.links import is_number
 from schemas.site import Site
@@ -29,7 +29,7 @@ def _described(kind: Kind, link: Mapping[str, Any], site: Site) -> Document | No
     given = {name: value for name, value in link.items() if value is not None}
     if given.get("status", "publish") != "publish":
         return None
-    settled = kind.settle(given, None, site)
+    settled = kind.normalize(given, None, site)
     return {name: settled[name] for name in given if name in settled} | {"status": "publish"}
 
 
@@ -42,7 +42,7 @@ def id_in(ref: LinkRef) -> int | None:
     """The id that a reference may name; a string of digits may also be a slug or a name."""
     if isinstance(ref, int):
         return ref
-    return min(int(ref), LARGEST) if isinstance(ref, str) and is_number(ref) else None
+    return min(int(ref), MAX_INT64) if isinstance(ref, str) and is_number(ref) else None
 
 
 def condition(refs: Iterable[LinkRef]) -> Document:
@@ -72,7 +72,7 @@ class Candidates:
     def add(self, kind: Kind, record: Document) -> None:
         if (kind.name, record["_id"]) not in self._by_id:
             self._by_id[kind.name, record["_id"]] = record
-            for name in {record[kind.title]} if kind.is_post else {record["slug"], record["key"]}:
+            for name in {record[kind.name_field]} if kind.is_post else {record["slug"], record["key"]}:
                 self._by_name[kind.name, name].append(record)
 
     def add_all(self, other: Candidates) -> None:
@@ -85,7 +85,7 @@ class Candidates:
         by_id = None if id is None else self._by_id.get((kind.name, id))
         if by_id or isinstance(ref, int):
             return by_id
-        names = {ref, name_key(ref)} if isinstance(ref, str) else {ref[kind.title]}
+        names = {ref, name_key(ref)} if isinstance(ref, str) else {ref[kind.name_field]}
         likely = (record for name in names for record in self._by_name.get((kind.name, name), ()))
         fitting = [record for record in likely if _fits(record, ref)]
         return min(fitting, key=lambda record: (record["slug"] != ref, record["_id"]), default=None)

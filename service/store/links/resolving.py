@@ -13,7 +13,7 @@ from bson import ObjectId
 from schemas import BY_PLURAL
 from schemas.caller import Caller, Role
 from schemas.errors import InvalidFields, not_found
-from schemas.event_view import LINKED
+from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.links import is_number

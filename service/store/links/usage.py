@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from schemas.event_view import LINKED, is_locked
+from schemas.event_representation import LINKED, is_locked
 from schemas.kind import Kind
 from service.store.debts import State, Use, UseChanges
 
@@ -74,4 +74,4 @@ class Step:
 
 def unused(kind: Kind) -> dict[str, Any]:
     """The usage counters of a new record."""
-    return {"events": dict(UNUSED)} if kind.copied else {}
+    return {"events": dict(UNUSED)} if kind.embedded_fields else {}

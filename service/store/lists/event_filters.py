@@ -10,7 +10,7 @@ from schemas.caller import Caller
 from schemas.dates import Moment, parse_moment
 from schemas.errors import InvalidFields, Problems, not_found
 from schemas.event import EVENT
-from schemas.event_view import LINKED
+from schemas.event_representation import LINKED
 from schemas.kind import Kind
 from schemas.site import Site
 from schemas.zones import MIDNIGHT
@@ -103,7 +103,7 @@ def seen_copy(caller: Caller) -> dict[str, Any]:
 
 def unlocked(caller: Caller) -> list[dict[str, Any]]:
     """Conditions under which the caller may see an event's links: filters must not reveal hidden fields."""
-    return [] if caller.unlocks else [UNLOCKED]
+    return [] if caller.bypasses_passwords else [UNLOCKED]
 
 
 async def _links(

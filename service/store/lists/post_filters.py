@@ -47,7 +47,7 @@ async def linked_ids(records: Records, kind: Kind, name: str, event: int, caller
     )
     if found is None:
         raise InvalidFields({name: not_found("event")})
-    locked = found.get("password") and not caller.unlocks
+    locked = found.get("password") and not caller.bypasses_passwords
     return [] if locked else [copy["_id"] for copy in found.get(FIELD[kind.name], ())]
 
 
@@ -55,7 +55,9 @@ async def _used(records: Records, kind: Kind, caller: Caller, bound: Any, end: s
     """Condition on the count (or with `end` the latest end) of linked events that the caller may see."""
     if caller.sees_all:
         used = {f"events.live{end}": bound}
-        if not caller.unlocks and (secret := await _secret(records, kind, {"end_utc": bound} if end else {})):
+        if not caller.bypasses_passwords and (
+            secret := await _secret(records, kind, {"end_utc": bound} if end else {})
+        ):
             used |= {"_id": {"$nin": secret}}
         return used
     public = {f"events.publish{end}": bound}

@@ -53,8 +53,8 @@ class Ids:
 
     async def catch_up(self) -> None:
         """Raise the counters to the highest ids in use: after a restore they may be behind."""
-        for space in {kind.ids for kind in KINDS}:
-            collections = [self._database[kind.plural] for kind in KINDS if kind.ids == space]
+        for space in {kind.id_space for kind in KINDS}:
+            collections = [self._database[kind.plural] for kind in KINDS if kind.id_space == space]
             newest = [await one.find_one({}, {"_id": 1}, sort=[("_id", -1)]) for one in collections]
             highest = max((found["_id"] for found in newest if found), default=0)
             await self._database["counters"].update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)

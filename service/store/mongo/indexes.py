@@ -9,7 +9,7 @@ import pymongo
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
 from schemas import EVENT, KINDS
-from schemas.event_view import LINKED
+from schemas.event_representation import LINKED
 from schemas.kind import Kind
 from service.store.mongo.client import Database
 
@@ -34,8 +34,8 @@ def indexes_of(kind: Kind) -> list[IndexModel]:
         return shared + POSTS + EVENTS
     if not kind.is_post:
         return shared + TERMS
-    named = [index("by_name", kind.title, "_id"), index("by_author", "author", "status")]
-    return shared + POSTS + named + (USED if kind.copied else [])
+    named = [index("by_name", kind.name_field, "_id"), index("by_author", "author", "status")]
+    return shared + POSTS + named + (USED if kind.embedded_fields else [])
 
 
 POSTS = [

@@ -98,7 +98,7 @@ class Drafts(Records):
         kind, records = self.kind, [record for _, record in made]
         desired = [desired_slug(kind, row.data) for row, _ in made]
         slugs = await self.slugs.free_for_all(kind.plural, desired, self._last_slugs)
-        ids = await self.ids.many(kind.ids, len(records))
+        ids = await self.ids.many(kind.id_space, len(records))
         for record, slug, id in zip(records, slugs, ids, strict=True):
             record.update(slug=slug, _id=id)
         for plural, many in [(kind.plural, records), *self._linked().items()]:
@@ -109,7 +109,7 @@ class Drafts(Records):
     async def _prepare(self, kind: Kind, data: Document, caller: Caller, slug: str) -> Document:
         """Build a new linked record; it gets its search fields with the rest of the batch."""
         record = await self._settle_new(kind, data, caller)
-        return record | {"_id": await self.ids.next(kind.ids), "slug": slug}
+        return record | {"_id": await self.ids.next(kind.id_space), "slug": slug}
 
     def _linked(self) -> dict[str, list[Document]]:
         """Plural of a kind -> the linked records of it that this batch creates."""

@@ -24,7 +24,7 @@ from schemas.errors import (
     Unavailable,
 )
 from schemas.event import EVENT
-from schemas.event_view import is_locked
+from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.site import Site
@@ -161,11 +161,11 @@ class Records:
         record = await self._settle_new(kind, data, caller)
         record["slug"] = slug
         record |= await self.vocabulary.searchable(kind, record)
-        return {"_id": await self.ids.next(kind.ids), **record}
+        return {"_id": await self.ids.next(kind.id_space), **record}
 
     async def _settle_new(self, kind: Kind, data: Document, caller: Caller) -> Document:
         """Build a new record from its data, before it gets a slug and an id."""
-        record = kind.settle(self._allowed(kind, data, caller, None), None, self.site)
+        record = kind.normalize(self._allowed(kind, data, caller, None), None, self.site)
         if kind.is_post:
             record.setdefault("author", caller.id)
         else:
@@ -246,7 +246,7 @@ class Records:
         """Collect all invalid values of a write, after one of them was found."""
         found = Problems()
         with found.gather():
-            kind.settle(data, stored, self.site)
+            kind.normalize(data, stored, self.site)
         if kind is EVENT:
             with found.gather():
                 await self._check_parent(data, caller, stored)
@@ -271,4 +271,4 @@ class Records:
 
 def desired_slug(kind: Kind, data: Mapping[str, Any]) -> str:
     """The slug sent for a new record, or one made from its name."""
-    return slug_of(data.get("slug") or "", "") or slug_of(data[kind.title], kind.name)
+    return slug_of(data.get("slug") or "", "") or slug_of(data[kind.name_field], kind.name)

@@ -22,9 +22,9 @@ from schemas.errors import (
     Unavailable,
 )
 from schemas.event import EVENT
-from schemas.event_view import LINKED, is_locked, seen_copies
+from schemas.event_representation import LINKED, is_locked, visible_copies
 from schemas.kind import Document, Kind
-from schemas.slugs import TRASHED, slug_of
+from schemas.slugs import TRASHED_SUFFIX, slug_of
 from service.store.debts import Debt
 from service.store.event_changes import telling
 from service.store.links import category_tree
@@ -107,7 +107,7 @@ class Changes(Records):
 
     async def _change(self, kind: Kind, stored: Document, data: Document, caller: Caller) -> Saved | None:
         """One attempt; None if the record has changed meanwhile."""
-        settled = kind.settle(self._allowed(kind, data, caller, stored), stored, self.site)
+        settled = kind.normalize(self._allowed(kind, data, caller, stored), stored, self.site)
         new: list[New] = []
         if kind is EVENT:
             await self._check_parent(settled, caller, stored)
@@ -124,9 +124,9 @@ class Changes(Records):
             settled.pop("slug", None)
         if not (settled := changed(kind, stored, settled, caller)):
             return Saved(stored)
-        if any(name in kind.searched for name in settled):
+        if any(name in kind.search_fields for name in settled):
             settled |= await self.vocabulary.searchable(kind, stored | settled)
-        if kind.title in settled and not kind.is_post:
+        if kind.name_field in settled and not kind.is_post:
             settled["key"] = name_key(settled["name"])
         settled["modified_utc"] = self.site.now()
         return await self._save(kind, stored, settled, new)
@@ -192,10 +192,10 @@ class Changes(Records):
         """The slug after the change; None if it stays the same."""
         base = stored["slug"]
         if stored.get("status") == "trash":
-            base = re.sub(rf"{TRASHED}(-\d+)?$", "", base)
+            base = re.sub(rf"{TRASHED_SUFFIX}(-\d+)?$", "", base)
         desired = slug_of(data.get("slug") or "", base)
         if settled.get("status", stored.get("status")) == "trash":
-            desired = base + TRASHED if stored.get("status") != "trash" else stored["slug"]
+            desired = base + TRASHED_SUFFIX if stored.get("status") != "trash" else stored["slug"]
         if desired == stored["slug"]:
             return None
         if not kind.is_post:
@@ -204,7 +204,7 @@ class Changes(Records):
 
     async def publish(self, kind: Kind, id: int) -> None:
         """Publish a scheduled record, unless its status has changed meanwhile."""
-        system = Caller(role=Role.ADMIN, unlocks=True)
+        system = Caller(role=Role.ADMIN, bypasses_passwords=True)
 
         def still_waits(stored: Document) -> None:
             if stored["status"] != "future":
@@ -255,7 +255,7 @@ def changed(kind: Kind, stored: Document, settled: Document, caller: Caller) -> 
 
 def are_shown(field: str, copies: list[Document], stored: Document, caller: Caller) -> bool:
     """Whether these are the links that the caller sees in the event; for posts the order counts."""
-    sent, shown = ([copy["_id"] for copy in many] for many in (copies, seen_copies(field, stored, caller)))
+    sent, shown = ([copy["_id"] for copy in many] for many in (copies, visible_copies(field, stored, caller)))
     return sent == shown if LINKED[field].is_post else set(sent) == set(shown)
 
 

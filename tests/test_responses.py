@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from handlers.singles import Singles
-from service.packing import SMALLEST, accepted
+from handlers.singles import RecordCache
+from service.compression import MIN_COMPRESSIBLE_BYTES, accepted_encoding
 from tests.conftest import Api
 
 UNPACK = {"gzip": gzip.decompress, "deflate": zlib.decompress, "": bytes}
@@ -35,7 +35,7 @@ UNPACK = {"gzip": gzip.decompress, "deflate": zlib.decompress, "": bytes}
     ],
 )
 def test_the_coding_is_the_one_that_the_client_likes_best(header: str, coding: str | None) -> None:
-    assert accepted(header) == coding
+    assert accepted_encoding(header) == coding
 
 
 async def raw(api: Api, path: str, **headers: str) -> tuple[int, Any, bytes]:
@@ -58,7 +58,7 @@ async def test_packed_answers_say_the_same(api: Api, path: str, coding: str) -> 
         status, headers, packed = await raw(api, path, **{"Accept-Encoding": coding})
         assert status == 200
         assert "Accept-Encoding" in headers["Vary"]
-        if len(plain) < SMALLEST:
+        if len(plain) < MIN_COMPRESSIBLE_BYTES:
             assert (packed, headers.get("Content-Encoding")) == (plain, None)
         else:
             assert headers["Content-Encoding"] == coding
@@ -101,7 +101,7 @@ async def test_304_renders_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: Any) -> None:
         raise AssertionError("rendered")
 
-    monkeypatch.setattr(Singles, "render", refuse)
+    monkeypatch.setattr(RecordCache, "render", refuse)
     assert (await raw(api, path, **{"If-None-Match": headers["ETag"]}))[0] == 304
 
 

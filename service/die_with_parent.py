@@ -13,7 +13,7 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def guarded(*command: str) -> list[str]:
+def die_with_parent(*command: str) -> list[str]:
     """A command line that runs the command so that it does not outlive this process."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 

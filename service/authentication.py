@@ -29,18 +29,18 @@ def sent_token(request: web.Request) -> str | None:
     return ""
 
 
-def stranger(mode: str) -> Caller:
+def anonymous_caller(mode: str) -> Caller:
     """The caller of requests without credentials."""
     return EVERYBODY if mode == "open" else PUBLIC
 
 
-def identify(mode: str, tokens: Tokens, check: Callable[[web.Request], None]) -> Middleware:
+def authenticate(mode: str, tokens: Tokens, check: Callable[[web.Request], None]) -> Middleware:
     """Middleware that authenticates the caller. A token is verified even in open mode, which needs none.
     `check` then rejects forged requests from pages of other sites."""
 
-    nobody = stranger(mode)
+    anonymous = anonymous_caller(mode)
 
-    async def known(token: str) -> Caller:
+    async def caller_of_token(token: str) -> Caller:
         if found := await tokens.caller(token):
             return found
         raise Unauthenticated
@@ -50,7 +50,7 @@ def identify(mode: str, tokens: Tokens, check: Callable[[web.Request], None]) ->
         # An unknown route is 404 for every caller: routing comes before authentication.
         if request.match_info.http_exception is None:
             token = sent_token(request)
-            request[CALLER] = nobody if token is None else await known(token)
+            request[CALLER] = anonymous if token is None else await caller_of_token(token)
             check(request)
         return await handler(request)
 

@@ -1,4 +1,4 @@
-"""The interfaces of the store that handlers depend on; the service implements them."""
+"""The protocols of the store that handlers depend on; the service implements them."""
 
 from __future__ import annotations
 

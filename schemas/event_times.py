@@ -11,17 +11,17 @@ from schemas.language import Text
 from schemas.site import Site
 from schemas.zones import Zone, parse_zone
 
-TIMED = ("start_date", "end_date", "timezone", "all_day")
+TIME_FIELDS = ("start_date", "end_date", "timezone", "all_day")
 
 
-def settle_times(changes: dict[str, Any], stored: dict[str, Any] | None, site: Site) -> dict[str, Any]:
+def normalize_times(changes: dict[str, Any], stored: dict[str, Any] | None, site: Site) -> dict[str, Any]:
     """The times to store after the changes; a start or end sent alone is checked against the stored other."""
-    if stored is not None and not any(name in changes for name in TIMED):
+    if stored is not None and not any(name in changes for name in TIME_FIELDS):
         return {}
     if stored is None and not {"start_date", "end_date"} <= changes.keys():
         return {}  # one of them was invalid
-    kept = parse_zone(stored["timezone"]) if stored and "timezone" not in changes else site.zone
-    zone = changes.get("timezone") or kept
+    default = parse_zone(stored["timezone"]) if stored and "timezone" not in changes else site.zone
+    zone = changes.get("timezone") or default
     all_day = changes["all_day"] if "all_day" in changes else (stored or {}).get("all_day")
     start, start_utc = _edge("start_date", changes, stored, zone, time(0, 0, 0) if all_day else None)
     end, end_utc = _edge("end_date", changes, stored, zone, time(23, 59, 59) if all_day else None)

@@ -13,15 +13,15 @@ from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from schemas.errors import PasswordNeeded, TooMany
-from service.traffic import is_health
+from service.in_flight import is_health
 
-MINUTE = 60.0
-WRONG_PASSWORDS = 10
+WINDOW_SECONDS = 60.0
+MAX_WRONG_PASSWORDS = 10
 """Wrong passwords per minute that one client may send for one event."""
-MOST_CLIENTS = 50_000
+MAX_TRACKED_CLIENTS = 50_000
 
 
-class Standing(NamedTuple):
+class WindowUsage(NamedTuple):
     """A client's count in the current window, and the seconds until the window ends."""
 
     used: int
@@ -29,25 +29,25 @@ class Standing(NamedTuple):
 
 
 @dataclass
-class Minutes:
+class FixedWindow:
     """Counts by key in windows of one minute, in bounded memory."""
 
     counts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
-    def standing(self, key: str, more: int = 0) -> Standing:
+    def usage(self, key: str, increment: int = 0) -> WindowUsage:
         now = time.monotonic()
         since, used = self.counts.get(key, (now, 0))
-        if now - since >= MINUTE:
+        if now - since >= WINDOW_SECONDS:
             since, used = now, 0
-        if more:
-            self._make_room(now)
-            self.counts[key] = (since, used + more)
-        return Standing(used + more, max(1, ceil(since + MINUTE - now)))
+        if increment:
+            self._evict(now)
+            self.counts[key] = (since, used + increment)
+        return WindowUsage(used + increment, max(1, ceil(since + WINDOW_SECONDS - now)))
 
-    def _make_room(self, now: float) -> None:
-        if len(self.counts) >= MOST_CLIENTS:
-            self.counts = {key: one for key, one in self.counts.items() if now - one[0] < MINUTE}
-        if len(self.counts) >= MOST_CLIENTS:
+    def _evict(self, now: float) -> None:
+        if len(self.counts) >= MAX_TRACKED_CLIENTS:
+            self.counts = {key: one for key, one in self.counts.items() if now - one[0] < WINDOW_SECONDS}
+        if len(self.counts) >= MAX_TRACKED_CLIENTS:
             self.counts.clear()
 
 
@@ -77,13 +77,13 @@ def record_of(request: web.Request) -> str:
 
 def limit_rate(settings: Settings) -> Middleware:
     """Limit the requests per minute of each client; each process enforces an equal share of the limit."""
-    minutes, limit = Minutes(), ceil(settings.rate_limit / settings.workers)
+    window, limit = FixedWindow(), ceil(settings.rate_limit / settings.workers)
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         if is_health(request):
             return await handler(request)
-        used, seconds = minutes.standing(client_of(request, settings), 1)
+        used, seconds = window.usage(client_of(request, settings), 1)
         request["headers"] |= {
             "RateLimit-Limit": str(limit),
             "RateLimit-Remaining": str(max(0, limit - used)),
@@ -99,23 +99,23 @@ def limit_rate(settings: Settings) -> Middleware:
 
 def limit_passwords(settings: Settings) -> Middleware:
     """Limit the wrong passwords per minute of each client for each event, to prevent guessing."""
-    minutes = Minutes()
+    window = FixedWindow()
 
     def key_of(request: web.Request) -> str:
         return f"{client_of(request, settings)} {record_of(request)}"
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if minutes.counts:  # usually there have been no wrong passwords
-            used, seconds = minutes.standing(key_of(request))
-            if used >= WRONG_PASSWORDS:
+        if window.counts:  # usually there have been no wrong passwords
+            used, seconds = window.usage(key_of(request))
+            if used >= MAX_WRONG_PASSWORDS:
                 request["headers"]["Retry-After"] = str(seconds)
                 raise TooMany
         try:
             return await handler(request)
         except PasswordNeeded as problem:
             if problem.was_wrong:
-                minutes.standing(key_of(request), 1)
+                window.usage(key_of(request), 1)
             raise
 
     return middleware

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import BinaryIO
 
-from handlers.parameters import json_values
+from handlers.requests import json_values
 from schemas.errors import Problem, TooLarge
 from schemas.kind import Kind, load_valid
 from schemas.language import Text
@@ -16,67 +16,67 @@ from schemas.site import Site
 from schemas.warnings import unknown_fields
 from service.store.records.drafting import Row
 
-MOST, LARGEST = 500, 5_000_000
+MAX_BATCH_LINES, MAX_BATCH_BYTES = 500, 5_000_000
 """Maximum lines and bytes of a batch."""
-BLANK = b" \t\r\n"
+WHITESPACE = b" \t\r\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-UNKNOWN = Text("Unknown field; --ignore-unknown-fields imports the record without it.")
+UNKNOWN_FIELD = Text("Unknown field; --ignore-unknown-fields imports the record without it.")
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line that is not blank; `text` is None if it is too long, `mark` is its fingerprint."""
+class ImportLine:
+    """A line that is not blank; `text` is None if it is too long, `fingerprint` identifies it."""
 
     number: int
     text: bytes | None
-    mark: bytes
+    fingerprint: bytes
 
 
 @dataclass
-class Batch:
+class LineBatch:
     """Lines to import together, and the file offset at which they end."""
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ImportLine] = field(default_factory=list)
     size: int = 0
     end: int = 0
 
 
-def batches(file: BinaryIO, kind: Kind, longest: int) -> Iterator[Batch]:
+def read_batches(file: BinaryIO, kind: Kind, max_line_bytes: int) -> Iterator[LineBatch]:
     """The lines of a file in batches, without blank ones."""
-    batch, seen = Batch(), Counter[bytes]()
-    for number, (text, size) in enumerate(_cut(file, longest), 1):
+    batch, seen = LineBatch(), Counter[bytes]()
+    for number, (text, size) in enumerate(_split_lines(file, max_line_bytes), 1):
         batch.size += size
         batch.end += size
         if text is None or text:
-            batch.lines.append(Line(number, text, _mark(kind, text or b"", seen)))
-        if len(batch.lines) >= MOST or batch.size >= LARGEST:
+            batch.lines.append(ImportLine(number, text, _fingerprint(kind, text or b"", seen)))
+        if len(batch.lines) >= MAX_BATCH_LINES or batch.size >= MAX_BATCH_BYTES:
             yield batch
-            batch = Batch(end=batch.end)
+            batch = LineBatch(end=batch.end)
     yield batch
 
 
-def _cut(file: BinaryIO, longest: int) -> Iterator[tuple[bytes | None, int]]:
+def _split_lines(file: BinaryIO, max_line_bytes: int) -> Iterator[tuple[bytes | None, int]]:
     """Each line, stripped, and its size in the file; None for a line that is too long."""
     is_first = True
-    while text := file.readline(longest + 2):
+    while text := file.readline(max_line_bytes + 2):
         size = len(text)
-        while not text.endswith(b"\n") and (rest := file.readline(longest)):
+        while not text.endswith(b"\n") and (rest := file.readline(max_line_bytes)):
             size += len(rest)
-            text = text[:longest] + rest[-1:]
-        kept = (text.removeprefix(BYTE_ORDER_MARK) if is_first else text).strip(BLANK)
+            text = text[:max_line_bytes] + rest[-1:]
+        content = (text.removeprefix(BYTE_ORDER_MARK) if is_first else text).strip(WHITESPACE)
         is_first = False
-        yield (kept if size <= longest + 2 and len(kept) <= longest else None), size
+        yield (content if size <= max_line_bytes + 2 and len(content) <= max_line_bytes else None), size
 
 
-def _mark(kind: Kind, text: bytes, seen: Counter[bytes]) -> bytes:
+def _fingerprint(kind: Kind, text: bytes, seen: Counter[bytes]) -> bytes:
     """The fingerprint of a line: a hash, and an occurrence number to distinguish identical lines."""
     digest = blake2b(text, digest_size=16, person=kind.name.encode()).digest()
     seen[digest] += 1
     return digest + seen[digest].to_bytes(4)
 
 
-def read(
-    lines: Iterable[Line], kind: Kind, site: Site, *, ignore_unknown: bool
+def parse_lines(
+    lines: Iterable[ImportLine], kind: Kind, site: Site, *, ignore_unknown: bool
 ) -> tuple[list[Row], dict[int, Problem]]:
     """The rows of the valid lines, and the problems of the others by line number."""
     rows: list[Row] = []
@@ -86,11 +86,11 @@ def read(
             if line.text is None:
                 raise TooLarge
             values = json_values(line.text)
-            data, problems = load_valid(kind.schema, values, site)
+            data, problems = load_valid(kind.body_schema, values, site)
             if not ignore_unknown:
-                problems.update(dict.fromkeys(unknown_fields(kind, values), UNKNOWN))
+                problems.update(dict.fromkeys(unknown_fields(kind, values), UNKNOWN_FIELD))
             problems.refuse()
-            rows.append(Row(line.number, line.mark, data))
+            rows.append(Row(line.number, line.fingerprint, data))
         except Problem as problem:
             refused[line.number] = problem
     return rows, refused

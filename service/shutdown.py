@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Haste(IntEnum):
+class Urgency(IntEnum):
     """How urgently a process must shut down."""
 
     RETIRE = 1
@@ -21,27 +21,27 @@ class Haste(IntEnum):
     """Requests in flight are aborted."""
 
 
-class Ending:
+class Shutdown:
     """The shutdown requests that a process has received; the most urgent one counts."""
 
     def __init__(self) -> None:
-        self._asked = {haste: asyncio.Event() for haste in Haste}
+        self._events = {urgency: asyncio.Event() for urgency in Urgency}
 
-    def ask(self, haste: Haste) -> None:
-        for event in (event for one, event in self._asked.items() if one <= haste):
+    def request(self, urgency: Urgency) -> None:
+        for event in (event for one, event in self._events.items() if one <= urgency):
             event.set()
 
-    def is_asked(self, haste: Haste) -> bool:
-        return self._asked[haste].is_set()
+    def is_requested(self, urgency: Urgency) -> bool:
+        return self._events[urgency].is_set()
 
-    async def wait(self, haste: Haste) -> None:
-        await self._asked[haste].wait()
+    async def wait(self, urgency: Urgency) -> None:
+        await self._events[urgency].wait()
 
-    async def unless_asked(self, work: Coroutine[Any, Any, T]) -> T | None:
+    async def unless_requested(self, work: Coroutine[Any, Any, T]) -> T | None:
         """The result of the work; None if a shutdown is requested first, which cancels the work."""
-        task, asked = asyncio.create_task(work), asyncio.create_task(self.wait(Haste.RETIRE))
-        await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
+        task, requested = asyncio.create_task(work), asyncio.create_task(self.wait(Urgency.RETIRE))
+        await asyncio.wait({task, requested}, return_when=asyncio.FIRST_COMPLETED)
+        requested.cancel()
         if not task.done():
             task.cancel()
             await asyncio.wait({task})

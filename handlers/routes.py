@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from aiohttp.typedefs import Handler
 
-from handlers.ports import Store
-from handlers.records import EventReadInput, Memories, PasswordInput, RecordHandlers
+from handlers.records import Caches, EventReadInput, PasswordInput, RecordHandlers
+from handlers.store_protocol import Store
 from schemas import errors
 from schemas.errors import InvalidFields, Problem
 from schemas.kind import Input, Kind, ReadInput, reader_of
 from schemas.language import Text
 from schemas.site import Site
 
-UPDATES = ("POST", "PUT", "PATCH")
-SENDING = (errors.TooSlow(), errors.TooLarge(), errors.UnsupportedType())
+UPDATE_METHODS = ("POST", "PUT", "PATCH")
+BODY_PROBLEMS = (errors.TooSlow(), errors.TooLarge(), errors.UnsupportedType())
 BAD_QUERY = InvalidFields({"query": Text("Must be percent-encoded UTF-8.")})
 BAD_PAGE = InvalidFields({"page": Text("Must be a whole number of at least {least}.", least=1)})
 
@@ -43,18 +43,21 @@ class Operation:
         return self.id if method == self.methods[-1] else self.id + method.capitalize()
 
 
-def operations(kind: Kind, store: Store, site: Site, kept: Memories) -> list[Operation]:
+def operations(kind: Kind, store: Store, site: Site, caches: Caches) -> list[Operation]:
     """The operations on one kind; posts can be addressed by slug too."""
-    handlers = RecordHandlers(kind, store, site, kept)
-    table = [*on_list(kind, handlers), *on_item(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.schema)]
+    handlers = RecordHandlers(kind, store, site, caches)
+    table = [
+        *list_operations(kind, handlers),
+        *record_operations(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.body_schema),
+    ]
     if kind.is_post:
         path = f"/{kind.plural}/by-slug/{{slug:[^/]+}}"
-        table += on_item(kind, handlers, path, kind.renaming, "BySlug")
+        table += record_operations(kind, handlers, path, kind.slug_update_schema, "BySlug")
     return table
 
 
-def on_list(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
-    required = [name for name, field in reader_of(kind.schema).fields.items() if field.required]
+def list_operations(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
+    required = [name for name, field in reader_of(kind.body_schema).fields.items() if field.required]
     return [
         Operation(
             id=f"list{kind.plural.capitalize()}",
@@ -63,7 +66,7 @@ def on_list(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
             handler=handlers.index,
             summary=kind.summaries["list"],
             kind=kind,
-            query=kind.query,
+            query=kind.query_schema,
             problems=(BAD_PAGE, errors.PageNotFound(kind=kind.name)),
             is_list=True,
         ),
@@ -74,11 +77,11 @@ def on_list(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
             handler=handlers.create,
             summary=kind.summaries["create"],
             kind=kind,
-            body=kind.schema,
+            body=kind.body_schema,
             status=201,
             problems=(
                 errors.MissingFields(required),
-                *bad_body(kind),
+                *body_problems(kind),
                 *(() if kind.is_post else (errors.TermExists(term_id=1),)),
                 errors.Forbidden(),
             ),
@@ -86,7 +89,7 @@ def on_list(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
     ]
 
 
-def on_item(
+def record_operations(
     kind: Kind, handlers: RecordHandlers, path: str, schema: type[Input], by: str = ""
 ) -> list[Operation]:
     is_event = kind.name == "event"
@@ -118,15 +121,15 @@ def on_item(
         ),
         Operation(
             id=f"update{kind.name.capitalize()}{by}",
-            methods=UPDATES,
+            methods=UPDATE_METHODS,
             path=path,
-            handler=handlers.updating(schema),
+            handler=handlers.update_handler(schema),
             summary=kind.summaries["update" + by],
             kind=kind,
             body=schema,
             partial=True,
             problems=(
-                *bad_body(kind),
+                *body_problems(kind),
                 *refused,
                 *(() if kind.is_post else (errors.DuplicateTermSlug(),)),
             ),
@@ -134,6 +137,10 @@ def on_item(
     ]
 
 
-def bad_body(kind: Kind) -> tuple[Problem, ...]:
+def body_problems(kind: Kind) -> tuple[Problem, ...]:
     """Errors that any request body can cause."""
-    return (InvalidFields({kind.title: Text("Must not be blank.")}), errors.InvalidJson(), *SENDING)
+    return (
+        InvalidFields({kind.name_field: Text("Must not be blank.")}),
+        errors.InvalidJson(),
+        *BODY_PROBLEMS,
+    )

@@ -15,8 +15,8 @@ from schemas.kind import Input, reader_of
 from schemas.language import Text, preferred
 
 NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
-DEEPEST = 4
-MOST_FIELDS = 1000
+MAX_FORM_DEPTH = 4
+MAX_FIELDS = 1000
 
 
 class TooManyFields(Exception):
@@ -27,8 +27,8 @@ def query_pairs(request: web.Request) -> list[tuple[str, str]]:
     try:
         return _pairs(request.rel_url.raw_query_string)
     except TooManyFields:
-        most = Text("A query may have at most {limit} parameters.", limit=MOST_FIELDS)
-        raise InvalidFields({"query": most}) from None
+        message = Text("A query may have at most {limit} parameters.", limit=MAX_FIELDS)
+        raise InvalidFields({"query": message}) from None
     except ValueError:
         raise InvalidFields({"query": Text("Must be percent-encoded UTF-8.")}) from None
 
@@ -36,7 +36,7 @@ def query_pairs(request: web.Request) -> list[tuple[str, str]]:
 def _pairs(text: str) -> list[tuple[str, str]]:
     """Names and values; empty fields, as in `a=1&&b=2`, are ignored."""
     fields = [field for field in text.split("&") if field]
-    if len(fields) > MOST_FIELDS:
+    if len(fields) > MAX_FIELDS:
         raise TooManyFields
     return parse_qsl("&".join(fields), keep_blank_values=True, errors="strict")
 
@@ -91,14 +91,14 @@ def _form(body: bytes) -> dict[str, Any]:
     try:
         pairs = _pairs(body.decode())
     except TooManyFields:
-        most = Text("A form may have at most {limit} fields.", limit=MOST_FIELDS)
-        raise InvalidFields({"body": most}) from None
+        message = Text("A form may have at most {limit} fields.", limit=MAX_FIELDS)
+        raise InvalidFields({"body": message}) from None
     except ValueError:
         raise InvalidJson(Text("The form must be percent-encoded UTF-8.")) from None
     values: dict[str, Any] = {}
     for name, value in pairs:
         if match := NAME.fullmatch(name):
-            keys = [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])][:DEEPEST]
+            keys = [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])][:MAX_FORM_DEPTH]
             # A name repeated without brackets is a list as well.
             repeated = len(keys) == 1 and keys[0] in values
             _place(values, [*keys, ""] if repeated else keys, value)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from config import Settings
-from service import traffic
-from service.ending import Ending, Haste
-from service.serve import answer, listening
+from service import in_flight
+from service.serve import create_listener, serve_socket
+from service.shutdown import Shutdown, Urgency
 from service.store import Store
 from tests.checker import DEADLINE
 from tests.wire import Wire, connected, is_refused
@@ -26,7 +26,7 @@ class Served:
     """A server in this process that would wait for ever for a request under way."""
 
     port: int
-    ending: Ending
+    shutdown: Shutdown
     task: asyncio.Task[None]
 
     async def closes(self) -> None:
@@ -42,15 +42,15 @@ class Served:
 
 @pytest.fixture
 async def served(store: Store, mongodb_uri: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(traffic, "GRACE", 3600.0)
+    monkeypatch.setattr(in_flight, "DRAIN_SECONDS", 3600.0)
     settings = replace(Settings(), port=0, mongodb_uri=mongodb_uri, database=store.database.name)
-    ending, ready = Ending(), asyncio.Event()
-    with listening(settings) as taken:
+    shutdown, ready = Shutdown(), asyncio.Event()
+    with create_listener(settings) as taken:
         port = taken.getsockname()[1]
-        task = asyncio.create_task(answer(settings, taken, ending, ready.set))
+        task = asyncio.create_task(serve_socket(settings, taken, shutdown, ready.set))
         await ready.wait()
-        yield Served(port, ending, task)
-        ending.ask(Haste.NOW)
+        yield Served(port, shutdown, task)
+        shutdown.request(Urgency.NOW)
         await task
 
 
@@ -60,14 +60,14 @@ async def wire(served: Served) -> AsyncIterator[Wire]:
         yield wire
 
 
-@pytest.mark.parametrize("haste", [Haste.RETIRE, Haste.STOP])
-async def test_a_request_under_way_is_finished(served: Served, wire: Wire, haste: Haste) -> None:
+@pytest.mark.parametrize("urgency", [Urgency.RETIRE, Urgency.STOP])
+async def test_a_request_under_way_is_finished(served: Served, wire: Wire, urgency: Urgency) -> None:
     body = await wire.begin(TAGS, TAG)
     await wire.send(body[:5])
-    served.ending.ask(haste)
+    served.shutdown.request(urgency)
     await served.closes()
     # Long enough for quiet connections to be looked at several times.
-    await asyncio.sleep(5 * traffic.PAUSE)
+    await asyncio.sleep(5 * in_flight.DRAIN_POLL_SECONDS)
     await wire.send(body[5:])
     made = await wire.answer()
     assert (made.status, made.is_last) == (201, True)
@@ -78,11 +78,13 @@ async def test_a_request_under_way_is_finished(served: Served, wire: Wire, haste
 async def test_an_answer_that_is_ready_is_sent(
     served: Served, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "PAUSE", 0)
-    served.ending.ask(Haste.RETIRE)
+    monkeypatch.setattr(in_flight, "DRAIN_POLL_SECONDS", 0)
+    served.shutdown.request(Urgency.RETIRE)
     await served.closes()
     # The stop comes after the handler has answered, and before anything is sent.
-    monkeypatch.setattr(traffic.Traffic, "say_goodbye", lambda *_: served.ending.ask(Haste.STOP))
+    monkeypatch.setattr(
+        in_flight.InFlight, "close_if_draining", lambda *_: served.shutdown.request(Urgency.STOP)
+    )
     assert (await wire.get(LIVE)).status == 200
     await served.ends()
 
@@ -90,8 +92,8 @@ async def test_an_answer_that_is_ready_is_sent(
 async def test_a_request_under_way_can_be_given_up(served: Served, wire: Wire) -> None:
     body = await wire.begin(TAGS, TAG)
     await wire.send(body[:5])
-    served.ending.ask(Haste.STOP)
-    served.ending.ask(Haste.NOW)
+    served.shutdown.request(Urgency.STOP)
+    served.shutdown.request(Urgency.NOW)
     await wire.ends()
     await served.ends()
 
@@ -99,7 +101,7 @@ async def test_a_request_under_way_can_be_given_up(served: Served, wire: Wire) -
 async def test_a_quiet_connection_does_not_delay_a_stop(served: Served, wire: Wire) -> None:
     assert not (await wire.get(LIVE)).is_last
     async with connected(served.port) as silent:
-        served.ending.ask(Haste.STOP)
+        served.shutdown.request(Urgency.STOP)
         await served.ends()
         await wire.ends()
         await silent.ends()
@@ -110,7 +112,7 @@ async def test_a_quiet_connection_has_another_answer_when_others_take_over(
 ) -> None:
     assert not (await wire.get(LIVE)).is_last
     async with connected(served.port) as silent:
-        served.ending.ask(Haste.RETIRE)
+        served.shutdown.request(Urgency.RETIRE)
         await served.closes()
         for one in (wire, silent):
             last = await one.get(LIVE)
@@ -121,7 +123,7 @@ async def test_a_quiet_connection_has_another_answer_when_others_take_over(
 
 async def test_who_retires_can_still_be_told_to_stop(served: Served, wire: Wire) -> None:
     await wire.get(LIVE)
-    served.ending.ask(Haste.RETIRE)
-    served.ending.ask(Haste.STOP)
+    served.shutdown.request(Urgency.RETIRE)
+    served.shutdown.request(Urgency.STOP)
     await wire.ends()
     await served.ends()

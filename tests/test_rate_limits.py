@@ -15,8 +15,8 @@ from multidict import CIMultiDict
 from config import SettingError, Settings, read_settings
 from handlers import bodies
 from service import serve
-from service.door import Door
-from service.limits import MOST_CLIENTS, WRONG_PASSWORDS, Minutes, client_of
+from service.acceptor import Acceptor
+from service.rate_limits import MAX_TRACKED_CLIENTS, MAX_WRONG_PASSWORDS, FixedWindow, client_of
 from tests.conftest import MakeApi
 
 
@@ -55,10 +55,10 @@ def test_odd_forwarding_headers_are_harmless(sent: str) -> None:
 
 
 def test_counting_clients_takes_bounded_memory() -> None:
-    minutes = Minutes()
-    for number in range(MOST_CLIENTS + 10):
-        minutes.standing(str(number), 1)
-    assert len(minutes.counts) <= MOST_CLIENTS
+    window = FixedWindow()
+    for number in range(MAX_TRACKED_CLIENTS + 10):
+        window.usage(str(number), 1)
+    assert len(window.counts) <= MAX_TRACKED_CLIENTS
 
 
 async def test_more_requests_than_can_be_served_are_refused_at_once(
@@ -91,7 +91,7 @@ async def test_more_requests_than_can_be_served_are_refused_at_once(
 async def test_a_body_that_does_not_come_is_given_up(
     make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "READING_SECONDS", 0.2)
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_SECONDS", 0.2)
     api = await make_api()
     reader, writer = await asyncio.open_connection(api.client.host, api.client.port)
     head = f"POST {api.store.site.namespace}/tags HTTP/1.1\r\nHost: localhost\r\n"
@@ -106,7 +106,7 @@ async def test_a_body_that_does_not_come_is_given_up(
 
 
 async def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "READING_MS", 1000)
+    monkeypatch.setattr(serve, "CLIENT_READ_TIMEOUT_MS", 1000)
 
     async def large(request: web.Request) -> web.Response:
         return web.Response(body=b"x" * 20_000_000)
@@ -115,9 +115,9 @@ async def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: py
     app.router.add_get("/", large)
     runner = web.AppRunner(app)
     await runner.setup()
-    with serve.listening(replace(Settings(), port=0)) as taken:
-        door = Door(taken, runner.server)
-        door.open()
+    with serve.create_listener(replace(Settings(), port=0)) as taken:
+        acceptor = Acceptor(taken, runner.server)
+        acceptor.open()
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(taken.getsockname())
@@ -127,7 +127,7 @@ async def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: py
                     await asyncio.sleep(0.05)
                 while runner.server.connections:
                     await asyncio.sleep(0.05)
-        await door.close()
+        await acceptor.close()
         await runner.cleanup()
 
 
@@ -138,7 +138,7 @@ async def test_wrong_passwords_are_counted_and_right_ones_are_not(make_api: Make
     for _ in range(3):
         assert (await api.get(path, password="right"))[0] == 200
         assert (await api.get(path))[0] == 403
-    for _ in range(WRONG_PASSWORDS):
+    for _ in range(MAX_WRONG_PASSWORDS):
         assert (await api.get(path, password="wrong"))[0] == 403
     for password in ("wrong", "right"):
         status, problem = await api.get(path, password=password)

@@ -14,40 +14,40 @@ from schemas.caller import Caller
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
 from schemas.dates import details, show
-from schemas.folding import sort_key
-from schemas.kind import Document, Kind, Shape, View
+from schemas.kind import Document, Kind, RenderContext, ResponseSchema
 from schemas.language import Text
 from schemas.organizer import ORGANIZER
-from schemas.post import PostShape, about, envelope, shown_texts, shown_time
+from schemas.post import PostResponse, describe, envelope, shown_texts, shown_time
 from schemas.site import Site
 from schemas.tag import TAG
+from schemas.text_normalization import sort_key
 from schemas.venue import VENUE
 from schemas.zones import parse_zone
 
 LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGANIZER}
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
-HIDDEN = ("description", "excerpt", "cost", "website", "image", *LINKED)
+PROTECTED_FIELDS = ("description", "excerpt", "cost", "website", "image", *LINKED)
 """Fields that a protected event does not show without its password."""
-Show = Callable[[Kind, Mapping[str, Any], View], Document]
+Represent = Callable[[Kind, Mapping[str, Any], RenderContext], Document]
 
 
-class Kept(NamedTuple):
+class CachedRendering(NamedTuple):
     """A cached rendering of the copy of a linked record."""
 
     site: Site
     version: int
-    is_whole: bool
+    has_description: bool
     shown: orjson.Fragment
 
 
-MOST_KEPT = 5000
-LONGEST_KEPT = 4000
+MAX_CACHED_RENDERINGS = 5000
+MAX_CACHED_RENDERING_BYTES = 4000
 """Maximum size in bytes of a cached rendering."""
-KEPT: dict[tuple[str, Show, str, int], Kept] = {}
+RENDERING_CACHE: dict[tuple[str, Represent, str, int], CachedRendering] = {}
 """Cached renderings by API path, rendering function, kind and ID of the record."""
 
 
-class DetailsShape(Shape):
+class DetailsResponse(ResponseSchema):
     """The parts of a time, with leading zeros."""
 
     year = fields.String(metadata={"pattern": r"^\d{4}$"})
@@ -58,7 +58,7 @@ class DetailsShape(Shape):
     seconds = fields.String(metadata={"pattern": r"^\d{2}$"})
 
 
-class CostShape(Shape):
+class CostResponse(ResponseSchema):
     """The currency and the values parsed from a cost."""
 
     currency_symbol = fields.String()
@@ -67,24 +67,24 @@ class CostShape(Shape):
     values = fields.List(fields.String(metadata={"pattern": r"^\d+(\.\d+)?$"}))
 
 
-class EventShape(PostShape):
+class EventResponse(PostResponse):
     """Representation of an event."""
 
     title = fields.String()
     excerpt = fields.String()
     all_day = fields.Boolean()
     start_date = shown_time()
-    start_date_details = fields.Nested(DetailsShape)
+    start_date_details = fields.Nested(DetailsResponse)
     end_date = shown_time()
-    end_date_details = fields.Nested(DetailsShape)
+    end_date_details = fields.Nested(DetailsResponse)
     utc_start_date = shown_time()
-    utc_start_date_details = fields.Nested(DetailsShape)
+    utc_start_date_details = fields.Nested(DetailsResponse)
     utc_end_date = shown_time()
-    utc_end_date_details = fields.Nested(DetailsShape)
+    utc_end_date_details = fields.Nested(DetailsResponse)
     timezone = fields.String()
     timezone_abbr = fields.String()
     cost = fields.String()
-    cost_details = fields.Nested(CostShape)
+    cost_details = fields.Nested(CostResponse)
     website = fields.String()
     show_map = fields.Boolean()
     show_map_link = fields.Boolean()
@@ -93,34 +93,34 @@ class EventShape(PostShape):
     featured = fields.Boolean()
     ticketed = fields.Boolean()
     post_parent = fields.Integer()
-    categories = fields.List(fields.Nested(CATEGORY.shape))
-    tags = fields.List(fields.Nested(TAG.shape))
+    categories = fields.List(fields.Nested(CATEGORY.response_schema))
+    tags = fields.List(fields.Nested(TAG.response_schema))
     venue = fields.Raw(
-        metadata=about(
+        metadata=describe(
             Text("the venue; an array if there is none or more than one"),
-            one_of=(fields.Nested(VENUE.shape), fields.List(fields.Nested(VENUE.shape))),
+            one_of=(fields.Nested(VENUE.response_schema), fields.List(fields.Nested(VENUE.response_schema))),
         )
     )
-    organizer = fields.List(fields.Nested(ORGANIZER.shape))
+    organizer = fields.List(fields.Nested(ORGANIZER.response_schema))
 
 
 def is_locked(record: Mapping[str, Any]) -> bool:
     return bool(record.get("password"))
 
 
-def blanked(record: Mapping[str, Any], site: Site) -> Document:
+def without_protected_fields(record: Mapping[str, Any], site: Site) -> Document:
     """A protected event as lists show it, without the fields that its password protects."""
     empty = read_cost("", site.currency)
-    hidden: Document = dict.fromkeys(HIDDEN) | {name: [] for name in LINKED}
+    hidden: Document = dict.fromkeys(PROTECTED_FIELDS) | {name: [] for name in LINKED}
     return {**record, **hidden, "cost": {"text": empty.text, "details": empty.details}}
 
 
-def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+def represent(kind: Kind, record: Mapping[str, Any], context: RenderContext) -> Document:
     zone = parse_zone(record["timezone"])
     start, end = show(record["start"]), show(record["end"])
     utc_start, utc_end = show(record["start_utc"]), show(record["end_utc"])
     return {
-        **envelope(kind, record, view),
+        **envelope(kind, record, context),
         **shown_texts(record, "title", "description", "excerpt", "slug", "website"),
         "all_day": record["all_day"],
         "start_date": start,
@@ -137,44 +137,52 @@ def represent(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
         "cost_details": record["cost"]["details"],
         **{name: record[name] for name in FLAGS},
         "post_parent": record["post_parent"],
-        **{name: _linked(name, record, view) for name in LINKED},
+        **{name: _linked(name, record, context) for name in LINKED},
     }
 
 
-def seen_copies(name: str, record: Mapping[str, Any], caller: Caller) -> list[Document]:
+def visible_copies(name: str, record: Mapping[str, Any], caller: Caller) -> list[Document]:
     """The embedded copies of linked records that the caller may see."""
     sees = caller.sees
     return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and sees(copy)]
 
 
-def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragment:
+def _shown(represent: Represent, kind: Kind, copy: Document, context: RenderContext) -> orjson.Fragment:
     """A copy as JSON, cached because many events share a venue. The version identifies the content, except
     that copies in an event near the maximum document size have no description."""
-    key, is_whole = (view.site.namespace, show, kind.name, copy["_id"]), copy["description"] is not None
-    kept = KEPT.get(key)
-    if kept and kept.site is view.site and kept.version == copy["version"] and kept.is_whole == is_whole:
-        return kept.shown
-    shown = orjson.dumps(show(kind, copy, view))
-    if len(KEPT) >= MOST_KEPT:
-        KEPT.clear()
-    if len(shown) <= LONGEST_KEPT:
-        KEPT[key] = Kept(view.site, copy["version"], is_whole, orjson.Fragment(shown))
+    key = (context.site.namespace, represent, kind.name, copy["_id"])
+    has_description = copy["description"] is not None
+    cached = RENDERING_CACHE.get(key)
+    if (
+        cached
+        and cached.site is context.site
+        and cached.version == copy["version"]
+        and cached.has_description == has_description
+    ):
+        return cached.shown
+    shown = orjson.dumps(represent(kind, copy, context))
+    if len(RENDERING_CACHE) >= MAX_CACHED_RENDERINGS:
+        RENDERING_CACHE.clear()
+    if len(shown) <= MAX_CACHED_RENDERING_BYTES:
+        RENDERING_CACHE[key] = CachedRendering(
+            context.site, copy["version"], has_description, orjson.Fragment(shown)
+        )
     return orjson.Fragment(shown)
 
 
-def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
-    kind, seen = LINKED[name], seen_copies(name, record, view.caller)
-    if len(seen) > 1 and not kind.is_post:
-        seen.sort(key=lambda copy: (sort_key(copy["name"]), copy["_id"]))
-    shown = [_shown(kind.represent, kind, copy, view) for copy in seen]
+def _linked(name: str, record: Mapping[str, Any], context: RenderContext) -> Any:
+    kind, visible = LINKED[name], visible_copies(name, record, context.caller)
+    if len(visible) > 1 and not kind.is_post:
+        visible.sort(key=lambda copy: (sort_key(copy["name"]), copy["_id"]))
+    shown = [_shown(kind.represent, kind, copy, context) for copy in visible]
     return shown[0] if name == "venue" and len(shown) == 1 else shown
 
 
-def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
+def json_ld(kind: Kind, record: Mapping[str, Any], context: RenderContext) -> Document:
     """The event as a schema.org Event."""
     body: Document = {"@context": "https://schema.org", "@type": "Event", "name": record["title"]}
     body["description"] = record.get("description")
-    body["url"] = kind.page_url(view.site, record["slug"])
+    body["url"] = kind.page_url(context.site, record["slug"])
     body["startDate"] = _iso(record["start"], record["start_utc"])
     body["endDate"] = _iso(record["end"], record["end_utc"])
     body["image"] = (record.get("image") or {}).get("url")
@@ -182,7 +190,8 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
         target = LINKED[linked]
         assert target.json_ld is not None
         body[name] = [
-            _shown(target.json_ld, target, copy, view) for copy in seen_copies(linked, record, view.caller)
+            _shown(target.json_ld, target, copy, context)
+            for copy in visible_copies(linked, record, context.caller)
         ]
     if prices := record["cost"]["details"]["values"]:
         body["offers"] = _offer(record, prices)

@@ -9,35 +9,35 @@ from pathlib import Path
 from service.embedded.directory import Directory
 from service.embedded.errors import EmbeddedError
 
-FORMER = Path(".kalends")
+LEGACY_DEFAULT = Path(".kalends")
 """The default of earlier versions, relative to the working directory."""
 
 
 @dataclass(frozen=True)
-class Place:
+class ChosenDirectory:
     """A data directory, and a message for the operator if it is that of earlier versions."""
 
     path: Path
-    remark: str = ""
+    notice: str = ""
 
 
-def data_place(chosen: Path | None) -> Place:
+def choose_directory(chosen: Path | None) -> ChosenDirectory:
     """The chosen directory, or else the default one. Data in the default directory of earlier versions takes
     precedence over the default, so that it does not seem lost after an upgrade."""
     if chosen:
-        return Place(chosen.expanduser().resolve())
-    if not (former := _former()):
-        return Place(_default())
-    return Place(
-        former,
-        f"using the data in {former}, the default directory of earlier versions; to use {_default()}, "
+        return ChosenDirectory(chosen.expanduser().resolve())
+    if not (legacy := _legacy()):
+        return ChosenDirectory(_default())
+    return ChosenDirectory(
+        legacy,
+        f"using the data in {legacy}, the default directory of earlier versions; to use {_default()}, "
         "set KALENDS_DATA_DIR to it, or stop the service and move the data there",
     )
 
 
-def _former() -> Path | None:
+def _legacy() -> Path | None:
     try:
-        directory = Directory.at(FORMER)
+        directory = Directory.at(LEGACY_DEFAULT)
     except OSError:  # the working directory has been removed
         return None
     return directory.root if directory.has_data() else None

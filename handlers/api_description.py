@@ -15,17 +15,17 @@ from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_sc
 from marshmallow import INCLUDE, Schema, fields
 from marshmallow.fields import Field
 
-from handlers.answers import lasting_answer, to_json
 from handlers.examples import example_id, example_slug, list_example, record_example
 from handlers.openapi import openapi, swagger
-from handlers.operations import Operation
-from handlers.parameters import language_of
-from handlers.replies import Answer
+from handlers.prepared_response import PreparedResponse
+from handlers.requests import language_of
+from handlers.responses import static_response, to_json
+from handlers.routes import Operation
 from schemas import KINDS
 from schemas.errors import Problem, TooMany, Unauthenticated, Unavailable
-from schemas.kind import Document, Kind, Shape
+from schemas.kind import Document, Kind, ResponseSchema
 from schemas.language import Text, translate
-from schemas.post import about
+from schemas.post import describe
 from schemas.site import Site
 
 ProblemBody = Callable[[Problem], Document]
@@ -37,8 +37,8 @@ INTRODUCTION = Text(
     "chosen with ?lang= or the Accept-Language header."
 )
 SAME_UPDATE = Text("POST, PUT and PATCH do the same: fields that are not sent keep their values.")
-UNCHANGED = Text("Nothing has changed since the answer that If-None-Match names.")
-ANSWERED = {
+NOT_MODIFIED = Text("Nothing has changed since the answer that If-None-Match names.")
+SUCCESS_DESCRIPTIONS = {
     "GET": Text("The record."),
     "POST": Text("The new record."),
     "PATCH": Text("The record after the change."),
@@ -48,12 +48,12 @@ ANSWERED = {
 INTERFACE = "interface"
 """The tag of operations that belong to no kind of record."""
 PAGE = Text("One page of the list.")
-GENERAL: dict[int, Text] = {
+SHARED_DESCRIPTIONS: dict[int, Text] = {
     400: Text("The request is not valid; code and data.params say why."),
     403: Text("The caller may not do this or see this; code says why."),
 }
 """Descriptions of statuses that several errors share."""
-ANYWHERE = (Unauthenticated(), TooMany(), Unavailable())
+COMMON_PROBLEMS = (Unauthenticated(), TooMany(), Unavailable())
 """Errors that every operation can return."""
 SECURITY = {
     "token": {
@@ -66,15 +66,15 @@ SECURITY = {
 }
 
 
-class ErrorDataShape(Shape):
+class ErrorDataResponse(ResponseSchema):
     """The details of an error."""
 
     class Meta:
         unknown = INCLUDE
 
-    status = fields.Integer(metadata=about(Text("HTTP status")))
+    status = fields.Integer(metadata=describe(Text("HTTP status")))
     params = fields.Raw(
-        metadata=about(
+        metadata=describe(
             Text("names of missing fields, or what is wrong with each field"),
             absent=True,
             one_of=(fields.List(fields.String()), fields.Dict(values=fields.String())),
@@ -82,15 +82,17 @@ class ErrorDataShape(Shape):
     )
 
 
-class ErrorShape(Shape):
+class ErrorResponse(ResponseSchema):
     """The body of every error response."""
 
-    code = fields.String(metadata=about(Text("what went wrong, for programs"), example="rest_invalid_param"))
-    message = fields.String(metadata=about(Text("what went wrong, for people")))
-    data = fields.Nested(ErrorDataShape)
+    code = fields.String(
+        metadata=describe(Text("what went wrong, for programs"), example="rest_invalid_param")
+    )
+    message = fields.String(metadata=describe(Text("what went wrong, for people")))
+    data = fields.Nested(ErrorDataResponse)
 
 
-class AnyShape(Schema):
+class AnyResponse(Schema):
     """An object with arbitrary members."""
 
     class Meta:
@@ -100,32 +102,36 @@ class AnyShape(Schema):
 def operations(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> list[Operation]:
     """The operations that return the description, as Swagger 2.0 and as OpenAPI 3.1."""
 
-    described, lock = cache(lambda: document(site, table, problem_body)), threading.Lock()
+    described, lock = cache(lambda: describe_api(site, table, problem_body)), threading.Lock()
 
     def generated() -> Document:
         with lock:
             return described()
 
-    def telling(form: Callable[[Document], Document]) -> Any:
-        built = once(lambda language: lasting_answer(to_json(in_language(form(generated()), language))))
+    def serving(convert: Callable[[Document], Document]) -> Any:
+        built = built_once(
+            lambda language: static_response(to_json(translated(convert(generated()), language)))
+        )
 
-        async def tell(request: web.Request) -> web.StreamResponse:
-            return (await built(language_of(request))).to(request)
+        async def serve(request: web.Request) -> web.StreamResponse:
+            return (await built(language_of(request))).respond_to(request)
 
-        return tell
+        return serve
 
-    forms = (
+    formats = (
         ("readSwagger", "/doc", swagger, Text("Describe the API as Swagger 2.0")),
         ("readOpenapi", "/openapi.json", openapi, Text("Describe the API as OpenAPI 3.1")),
     )
-    return [Operation(id, ("GET",), path, telling(form), summary) for id, path, form, summary in forms]
+    return [
+        Operation(id, ("GET",), path, serving(convert), summary) for id, path, convert, summary in formats
+    ]
 
 
-def once(build: Callable[[str], Answer]) -> Callable[[str], Awaitable[Answer]]:
+def built_once(build: Callable[[str], PreparedResponse]) -> Callable[[str], Awaitable[PreparedResponse]]:
     """Build the response for each language once, in a thread: it would block the event loop for too long."""
-    building: dict[str, asyncio.Task[Answer]] = {}
+    building: dict[str, asyncio.Task[PreparedResponse]] = {}
 
-    async def built(language: str) -> Answer:
+    async def built(language: str) -> PreparedResponse:
         if language not in building:
             building[language] = asyncio.create_task(asyncio.to_thread(build, language))
         return await asyncio.shield(building[language])
@@ -133,13 +139,15 @@ def once(build: Callable[[str], Answer]) -> Callable[[str], Awaitable[Answer]]:
     return built
 
 
-def document(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> Document:
+def describe_api(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> Document:
     """The description in English: Swagger 2.0, except that a response can have several named examples."""
     # The decorators store their data on the function they decorate, so each route needs its own function.
     app = web.Application()
     for operation in table:
         for method in operation.methods:
-            app.router.add_route(method, operation.path, noted(operation, method, site, problem_body))
+            app.router.add_route(
+                method, operation.path, documented_handler(operation, method, site, problem_body)
+            )
     spec = AiohttpApiSpec(
         url=None,
         title="Kalends",
@@ -165,9 +173,9 @@ def schema_name(schema: Any) -> str | None:
     """Event, EventInput, EventUpdate, EventUpdateBySlug; None defines a schema inline."""
     instance = schema() if isinstance(schema, type) else schema
     name = type(instance).__name__
-    if isinstance(instance, AnyShape):
+    if isinstance(instance, AnyResponse):
         return None
-    return name.replace("Input", "Update") if instance.partial else name.removesuffix("Shape")
+    return name.replace("Input", "Update") if instance.partial else name.removesuffix("Response")
 
 
 def alternatives(converter: Any, field: Field[Any], ret: Document) -> Document:
@@ -186,12 +194,12 @@ def without_default(converter: Any, field: Field[Any], ret: Document) -> Documen
     return {}
 
 
-def noted(operation: Operation, method: str, site: Site, problem_body: ProblemBody) -> Any:
-    async def view(request: web.Request) -> web.StreamResponse:
+def documented_handler(operation: Operation, method: str, site: Site, problem_body: ProblemBody) -> Any:
+    async def handler(request: web.Request) -> web.StreamResponse:
         raise NotImplementedError
 
     kind = operation.kind
-    view = docs(
+    handler = docs(
         operationId=operation.id_of(method),
         tags=[kind.plural] if kind else [INTERFACE],
         summary=operation.summary,
@@ -199,14 +207,16 @@ def noted(operation: Operation, method: str, site: Site, problem_body: ProblemBo
         responses=responses(operation, site, problem_body),
         **({"description": SAME_UPDATE} if operation.partial else {}),
         **({} if method == "GET" else {"security": [{"token": []}, {"basic": []}]}),
-    )(view)
+    )(handler)
     if operation.query:
-        view = querystring_schema(operation.query)(view)
+        handler = querystring_schema(operation.query)(handler)
     if operation.body and kind:
-        example = dict(kind.sample_change if operation.partial else kind.sample)
+        example = dict(kind.example_change if operation.partial else kind.example)
         schema = operation.body(partial=operation.partial or None)
-        view = request_schema(schema, example=example, add_to_refs=True, required=not operation.partial)(view)
-    return view
+        handler = request_schema(schema, example=example, add_to_refs=True, required=not operation.partial)(
+            handler
+        )
+    return handler
 
 
 def path_parameters(path: str, kind: Kind | None) -> list[Document]:
@@ -221,47 +231,51 @@ def path_parameters(path: str, kind: Kind | None) -> list[Document]:
 
 
 def responses(operation: Operation, site: Site, problem_body: ProblemBody) -> Document:
-    good: Document = {"description": operation.summary, "schema": answer_schema(operation)}
+    success: Document = {"description": operation.summary, "schema": response_schema(operation)}
     if kind := operation.kind:
-        good["description"] = PAGE if operation.is_list else ANSWERED[operation.methods[-1]]
-        good["examples"] = {"": list_example(kind, site) if operation.is_list else record_example(kind, site)}
-    unchanged = {"304": {"description": UNCHANGED}} if operation.methods == ("GET",) else {}
-    return {str(operation.status): good} | unchanged | refusals(operation, problem_body)
+        success["description"] = PAGE if operation.is_list else SUCCESS_DESCRIPTIONS[operation.methods[-1]]
+        success["examples"] = {
+            "": list_example(kind, site) if operation.is_list else record_example(kind, site)
+        }
+    unchanged = {"304": {"description": NOT_MODIFIED}} if operation.methods == ("GET",) else {}
+    return {str(operation.status): success} | unchanged | error_responses(operation, problem_body)
 
 
-def refusals(operation: Operation, problem_body: ProblemBody) -> Document:
+def error_responses(operation: Operation, problem_body: ProblemBody) -> Document:
     """The error responses of an operation by status, with one example per error code."""
     found: dict[int, list[tuple[Problem, Document]]] = {}
-    for problem in (*operation.problems, *ANYWHERE):
+    for problem in (*operation.problems, *COMMON_PROBLEMS):
         body = problem_body(problem)
         found.setdefault(body["data"]["status"], []).append((problem, body))
     return {
         str(status): {
-            "description": GENERAL[status] if status == 400 or len(problems) > 1 else problems[0][0].text,
-            "schema": ErrorShape,
+            "description": SHARED_DESCRIPTIONS[status]
+            if status == 400 or len(problems) > 1
+            else problems[0][0].text,
+            "schema": ErrorResponse,
             "examples": {body["code"]: body for _, body in problems},
         }
         for status, problems in sorted(found.items())
     }
 
 
-def answer_schema(operation: Operation) -> type[Schema]:
+def response_schema(operation: Operation) -> type[Schema]:
     if not (kind := operation.kind):
-        return AnyShape
+        return AnyResponse
     if not operation.is_list:
-        return kind.shape
+        return kind.response_schema
     members: Any = {
-        kind.plural: fields.List(fields.Nested(kind.shape)),
+        kind.plural: fields.List(fields.Nested(kind.response_schema)),
         "rest_url": fields.String(),
-        "next_rest_url": fields.String(metadata=about(Text("absent on the last page"), absent=True)),
-        "previous_rest_url": fields.String(metadata=about(Text("absent on the first page"), absent=True)),
+        "next_rest_url": fields.String(metadata=describe(Text("absent on the last page"), absent=True)),
+        "previous_rest_url": fields.String(metadata=describe(Text("absent on the first page"), absent=True)),
         "total": fields.Integer(),
         "total_pages": fields.Integer(),
     }
-    return Shape.from_dict(members, name=f"{kind.name.capitalize()}List")
+    return ResponseSchema.from_dict(members, name=f"{kind.name.capitalize()}List")
 
 
-def in_language(value: Any, language: str) -> Any:
+def translated(value: Any, language: str) -> Any:
     """The document with descriptions and summaries translated; examples are left unchanged."""
     if isinstance(value, dict):
         return {
@@ -269,7 +283,7 @@ def in_language(value: Any, language: str) -> Any:
             if key in ("description", "summary") and isinstance(one, str)
             else one
             if key in ("example", "examples")
-            else in_language(one, language)
+            else translated(one, language)
             for key, one in value.items()
         }
-    return [in_language(one, language) for one in value] if isinstance(value, list) else value
+    return [translated(one, language) for one in value] if isinstance(value, list) else value

@@ -448,8 +448,8 @@ def _nullable(schema: Any) -> Any:
 async def test_answers_and_examples_have_the_documented_shape(api: Api, kind: Kind) -> None:
     document = await described(api)
     links = {"organizer": [{"organizer": "Ann"}], "tags": ["red"], "image": "7"} if kind.links else {}
-    full = await api.made(kind.plural, **kind.sample | links)
-    await api.made(kind.plural, **dict(kind.sample) | {kind.title: "Second"})
+    full = await api.made(kind.plural, **kind.example | links)
+    await api.made(kind.plural, **dict(kind.example) | {kind.name_field: "Second"})
     empty = {} if kind.is_post else {"hide_empty": "0"}
     answers = {
         ("POST", f"/{kind.plural}"): full,
@@ -477,8 +477,8 @@ class Provoker:
 
     async def record(self, kind: Kind, **more: Any) -> Any:
         self.made += 1
-        title = f"{kind.sample[kind.title]} {self.made}"
-        return await self.api.made(kind.plural, **dict(kind.sample) | {kind.title: title} | more)
+        title = f"{kind.example[kind.name_field]} {self.made}"
+        return await self.api.made(kind.plural, **dict(kind.example) | {kind.name_field: title} | more)
 
     async def path(self, path: str, kind: Kind, **more: Any) -> str:
         record = await self.record(kind, **more)
@@ -525,9 +525,9 @@ class Provoker:
 
     async def _creating(self, path: str, kind: Kind) -> dict[str, int]:
         return {
-            "good": (await self.api.post(path, dict(kind.sample)))[0],
+            "good": (await self.api.post(path, dict(kind.example)))[0],
             "missing": (await self.api.post(path, {}))[0],
-            "forbidden": (await self.roles["viewer"].post(path, dict(kind.sample)))[0],
+            "forbidden": (await self.roles["viewer"].post(path, dict(kind.example)))[0],
         } | await self._bodies("POST", path)
 
     async def _bodies(self, method: str, path: str) -> dict[str, int]:
@@ -555,7 +555,7 @@ class Provoker:
     async def _updating(self, method: str, path: str, kind: Kind) -> dict[str, int]:
         one = await self.path(path, kind)
         done = await self._bodies(method, one)
-        done["bad value"] = (await self.api.send(method, one, {kind.title: None}))[0]
+        done["bad value"] = (await self.api.send(method, one, {kind.name_field: None}))[0]
         if not kind.is_post:
             taken = await self.record(kind)
             done["slug in use"] = (await self.api.send(method, one, {"slug": taken["slug"]}))[0]
@@ -672,7 +672,7 @@ async def some_linked(api: Api, kind: Kind) -> dict[str, int]:
     """Gamma is the newest and unused, Alpha has an event to come, Beta one that is over."""
     ids = {}
     for name, day, status in (("Beta", 1, "publish"), ("Alpha", 2, "publish"), ("Gamma", 3, "draft")):
-        fields = {kind.title: name, "date": f"2020-01-0{day}", "status": status}
+        fields = {kind.name_field: name, "date": f"2020-01-0{day}", "status": status}
         ids[name] = (await api.made(kind.plural, **fields))["id"]
     past = {"start_date": "2001-01-01", "end_date": "2001-01-02"}
     coming = {"start_date": "tomorrow", "end_date": "tomorrow +1 day"}
@@ -700,7 +700,7 @@ async def check_effects(api: Api, kind: Kind, effects: dict[str, Effect], ids: d
         filled = {name: value.format(**ids) for name, value in query.items()}
         status, page = await api.get(f"/{kind.plural}", **filled)
         assert status == 200, (query, page)
-        return [record[kind.title] for record in page[kind.plural]]
+        return [record[kind.name_field] for record in page[kind.plural]]
 
     for name, (query, added, expected) in effects.items():
         assert name in added
@@ -828,9 +828,9 @@ async def test_every_body_field_changes_the_record(make_api: MakeApi, route: str
         changes["slug"] = TAG_CHANGES["slug"]
     documented = body(document, operations(document)["PATCH", route])["properties"].keys()
     assert documented == changes.keys() | (ACCESS_FIELDS if plural == "events" else set())
-    other = (await api.made(plural, **dict(kind.sample) | {kind.title: "Other"}))["id"]
+    other = (await api.made(plural, **dict(kind.example) | {kind.name_field: "Other"}))["id"]
     for number, (name, (value, expected)) in enumerate(changes.items()):
-        created = await api.made(plural, **dict(kind.sample) | {kind.title: f"Record {number}"})
+        created = await api.made(plural, **dict(kind.example) | {kind.name_field: f"Record {number}"})
         sent = other if value is OTHER else value
         wanted = {key: other if one is OTHER else one for key, one in expected.items()}
         assert not contains(created, wanted), name

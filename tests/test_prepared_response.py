@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from handlers.replies import HEADERS, Answer, written
+from handlers.prepared_response import DEFAULT_HEADERS, PreparedResponse, header_lines
 from tests.checker import DEADLINE
 from tests.conftest import Api
 from tests.wire import Wire, connected
@@ -65,7 +65,7 @@ async def test_no_header_is_sent_twice_and_none_is_forgotten(api: Api, wire: Wir
         assert answered == status, path
         names = Counter(row.partition(":")[0].lower() for row in rows)
         assert set(names.values()) == {1}, rows
-        expected = {name.lower() for name in HEADERS} | {"date", "x-request-id"}
+        expected = {name.lower() for name in DEFAULT_HEADERS} | {"date", "x-request-id"}
         assert expected <= names.keys(), rows
         assert ("content-length" in names) is (status not in (204, 304)), rows
 
@@ -115,6 +115,6 @@ def _large() -> dict[str, str]:
 @pytest.mark.parametrize("broken", ["a\r\nSet-Cookie: x=1", "a\nb", "a\rb", "a\0b"])
 def test_a_header_never_ends_early(broken: str) -> None:
     with pytest.raises(ValueError, match="control character"):
-        written({"Location": broken})
+        header_lines({"Location": broken})
     with pytest.raises(ValueError, match="control character"):
-        Answer(b"", {"Location": broken}, 302)
+        PreparedResponse(b"", {"Location": broken}, 302)

@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 
 from config import Settings
-from service import door
-from service.door import Door
-from service.serve import listening
+from service import acceptor
+from service.acceptor import Acceptor
+from service.serve import create_listener
 from tests.checker import until
 
 
@@ -26,15 +26,15 @@ class Way:
 
     taken: socket.socket
     server: web.Server
-    door: Door
+    acceptor: Acceptor
 
     async def close(self) -> None:
         if self.taken.fileno() >= 0:
-            await self.door.close()
+            await self.acceptor.close()
         await self.server.shutdown()
 
     async def finds_no_room(self, caplog: pytest.LogCaptureFixture) -> None:
-        self.door.open()
+        self.acceptor.open()
         while not caplog.records:
             await asyncio.sleep(0)
 
@@ -44,21 +44,21 @@ class Way:
 
 @pytest.fixture
 def taken() -> Iterator[socket.socket]:
-    with listening(replace(Settings(), port=0)) as taken:
+    with create_listener(replace(Settings(), port=0)) as taken:
         yield taken
 
 
 @pytest.fixture
 async def ways(taken: socket.socket, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Way, Way]]:
     """As two processes have them: a socket of each for one port."""
-    monkeypatch.setattr(door, "PAUSE", 0.01)
+    monkeypatch.setattr(acceptor, "ACCEPT_RETRY_SECONDS", 0.01)
 
     async def handle(request: web.BaseRequest) -> web.Response:
         return web.Response()
 
     def way() -> Way:
         own, server = taken.dup(), web.Server(handle)
-        return Way(own, server, Door(own, server))
+        return Way(own, server, Acceptor(own, server))
 
     ways = (way(), way())
     yield ways
@@ -91,7 +91,7 @@ def no_room() -> Iterator[None]:
 async def test_two_doors_share_what_waits(taken: socket.socket, ways: tuple[Way, Way]) -> None:
     with waiting(taken, 20):
         for way in ways:
-            way.door.open()
+            way.acceptor.open()
 
         async def all_are_in() -> bool:
             return sum(len(way.server.connections) for way in ways) == 20
@@ -104,12 +104,12 @@ async def test_who_was_let_in_is_served_when_the_door_closes(
     taken: socket.socket, ways: tuple[Way, Way]
 ) -> None:
     way, _ = ways
-    way.door.open()
+    way.acceptor.open()
     with waiting(taken, 1):
-        while not way.door._entering:
+        while not way.acceptor._connecting:
             await asyncio.sleep(0)
         assert not await way.has_connections()
-        await way.door.close()
+        await way.acceptor.close()
         assert await way.has_connections()
 
 
@@ -131,7 +131,7 @@ async def test_a_door_that_found_no_room_can_be_closed(
     with waiting(taken, 1):
         with no_room():
             await way.finds_no_room(caplog)
-            await way.door.close()
-        await asyncio.sleep(5 * door.PAUSE)
+            await way.acceptor.close()
+        await asyncio.sleep(5 * acceptor.ACCEPT_RETRY_SECONDS)
     assert len(caplog.records) == 1, "it does not try to open again"
     assert not await way.has_connections()

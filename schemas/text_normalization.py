@@ -10,24 +10,24 @@ import unicodedata
 # prevent backtracking, and a quote that opens in one attempt closes in another, so that all attempts
 # together take linear time.
 TAG = re.compile(r"""<(?:(!--)|(/?[a-zA-Z][^\s/<>"']*+)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>)""")
-INLINE = {
+INLINE_ELEMENTS = {
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
     "ins", "kbd", "mark", "nobr", "q", "rb", "rp", "rt", "rtc", "ruby", "s", "samp", "small", "span",
     "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 }  # fmt: skip
 """Elements that do not separate the words around them."""
-UNREAD = {
+INVISIBLE_ELEMENTS = {
     "!--": re.compile("-->"),
     "script": re.compile("</script[^>]*>?", re.IGNORECASE),
     "style": re.compile("</style[^>]*>?", re.IGNORECASE),
 }
 """Elements whose content is not visible, and the pattern that ends each."""
 TOKEN = re.compile(r"\w+|[^\w\s]")
-PIECE = re.compile(r'"([^"]+)"|(\S+)')
-LONGEST = 40
+SEARCH_TERM = re.compile(r'"([^"]+)"|(\S+)')
+MAX_TOKEN_CHARS = 40
 """Longer search terms are looked up by their first characters, then compared with the full text."""
 
-SORTED = 100
+SORT_KEY_MAX_LENGTH = 100
 """Number of leading characters of a name that are used for sorting."""
 
 
@@ -42,7 +42,7 @@ def fold(text: str) -> str:
 
 def sort_key(name: str) -> str:
     """The key that lists sort names by."""
-    return fold(name)[:SORTED]
+    return fold(name)[:SORT_KEY_MAX_LENGTH]
 
 
 def without_markup(text: str) -> str:
@@ -52,10 +52,10 @@ def without_markup(text: str) -> str:
     kept, at = [], 0
     while tag := TAG.search(text, at):
         name = (tag[1] or tag[2]).lower()
-        joins = tag[1] or name.removeprefix("/") in INLINE
+        joins = tag[1] or name.removeprefix("/") in INLINE_ELEMENTS
         kept += [html.unescape(text[at : tag.start()]), "" if joins else " "]
         at = tag.end()
-        if closing := UNREAD.get(name):
+        if closing := INVISIBLE_ELEMENTS.get(name):
             found = closing.search(text, at)
             at = found.end() if found else len(text)
     return "".join([*kept, html.unescape(text[at:])])
@@ -69,16 +69,18 @@ def tokens(folded: str) -> set[str]:
     words = set(folded.split())
     if joined := {word for word in words if not word.isalnum()}:
         words = (words - joined).union(*map(TOKEN.findall, joined))
-    if max(map(len, words), default=0) <= 2 * LONGEST:
+    if max(map(len, words), default=0) <= 2 * MAX_TOKEN_CHARS:
         return words
-    long = {word for word in words if len(word) > 2 * LONGEST}
+    long = {word for word in words if len(word) > 2 * MAX_TOKEN_CHARS}
     return (words - long).union(
-        word[at : at + 2 * LONGEST] for word in long for at in range(0, len(word) - LONGEST, LONGEST)
+        word[at : at + 2 * MAX_TOKEN_CHARS]
+        for word in long
+        for at in range(0, len(word) - MAX_TOKEN_CHARS, MAX_TOKEN_CHARS)
     )
 
 
-def pieces(search: str) -> list[str]:
+def search_terms(search: str) -> list[str]:
     """The search terms, all of which must match: words and quoted phrases."""
-    found = dict.fromkeys(fold(phrase or word) for phrase, word in PIECE.findall(search))
+    found = dict.fromkeys(fold(phrase or word) for phrase, word in SEARCH_TERM.findall(search))
     # A term that is part of another one matches wherever that one does.
     return [one for one in found if one and not any(one in other for other in found if other != one)]

@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpVersion11
 
-HEADERS = {
+DEFAULT_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     # Responses vary by caller and language: caches must revalidate, which ETags make cheap.
@@ -25,14 +25,14 @@ HEADERS = {
     "Server": "kalends",
 }
 """Default headers of every response."""
-BARE = (204, 304)
+NO_BODY_STATUSES = (204, 304)
 """Statuses without a body or Content-Length; in a 304 it would be the length of the 200 response."""
-REASONS = {499: "Client Closed Request"}
+REASON_PHRASES = {499: "Client Closed Request"}
 """Reason phrases missing from HTTPStatus. No client receives this one: the connection is already closed."""
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class Answer:
+class PreparedResponse:
     """A response that can be sent more than once; `head` is its serialized status and headers."""
 
     __slots__ = ("body", "head", "headers", "status", "tag")
@@ -40,39 +40,39 @@ class Answer:
     def __init__(self, body: bytes, headers: Mapping[str, str], status: int = 200) -> None:
         self.body, self.headers, self.status = body, headers, status
         self.tag = headers.get("ETag", "")
-        length = {} if status in BARE else {"Content-Length": str(len(body))}
-        self.head = _beginning(status, tuple(headers)) + written({**headers, **length})
+        length = {} if status in NO_BODY_STATUSES else {"Content-Length": str(len(body))}
+        self.head = _status_and_default_headers(status, tuple(headers)) + header_lines({**headers, **length})
 
     @property
     def size(self) -> int:
         return len(self.head) + len(self.body)
 
-    def to(self, request: web.Request) -> Reply:
+    def respond_to(self, request: web.Request) -> OutgoingResponse:
         """The response to one request: 304 if the client already has this version."""
-        return not_modified(request, self.tag) or Reply(self)
+        return not_modified(request, self.tag) or OutgoingResponse(self)
 
 
-class Reply(web.StreamResponse):
-    """A response on its way to one client. Its own headers are sent in addition to those of `answer`."""
+class OutgoingResponse(web.StreamResponse):
+    """Sends a prepared response to one client, with its own headers in addition."""
 
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(status=answer.status)
-        self.answer = answer
-        self._asked: web.BaseRequest | None = None
+    def __init__(self, prepared_response: PreparedResponse) -> None:
+        super().__init__(status=prepared_response.status)
+        self.prepared_response = prepared_response
+        self._client_request: web.BaseRequest | None = None
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
-        self._asked = request
+        self._client_request = request
         return request.writer
 
     async def write_eof(self, data: bytes = b"") -> None:
-        request = self._asked
+        request = self._client_request
         assert request is not None, "prepare() was not called"
-        body = b"" if request.method == "HEAD" else self.answer.body
+        body = b"" if request.method == "HEAD" else self.prepared_response.body
         parts = (
             b"HTTP/1.1 " if request.version >= HttpVersion11 else b"HTTP/1.0 ",
-            self.answer.head,
+            self.prepared_response.head,
             _date(int(time.time())),
-            written(self.headers),
+            header_lines(self.headers),
             self._connection(request),
             b"\r\n",
             body,
@@ -92,31 +92,31 @@ class Reply(web.StreamResponse):
     def keep_alive(self) -> bool | None:
         """As the client asks, unless the response forces the connection to close."""
         forced = super().keep_alive
-        return self._asked.keep_alive if forced is None and self._asked else forced
+        return self._client_request.keep_alive if forced is None and self._client_request else forced
 
 
-def not_modified(request: web.Request, tag: str) -> Reply | None:
+def not_modified(request: web.Request, tag: str) -> OutgoingResponse | None:
     """A 304 response if If-None-Match contains the ETag."""
-    held = request.headers.get("If-None-Match")
-    if held is None or not tag or (tag not in held and held.strip() != "*"):
+    known = request.headers.get("If-None-Match")
+    if known is None or not tag or (tag not in known and known.strip() != "*"):
         return None
-    return Reply(Answer(b"", {"ETag": tag}, 304))
+    return OutgoingResponse(PreparedResponse(b"", {"ETag": tag}, 304))
 
 
-def written(headers: Mapping[str, str]) -> bytes:
-    if CONTROL.search("".join(headers.values())):
+def header_lines(headers: Mapping[str, str]) -> bytes:
+    if CONTROL_CHARACTERS.search("".join(headers.values())):
         raise ValueError(f"control character in a header value: {headers}")
     return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
 
 
 @lru_cache(100)
-def _beginning(status: int, names: tuple[str, ...]) -> bytes:
+def _status_and_default_headers(status: int, names: tuple[str, ...]) -> bytes:
     """The status line and the default headers, without those in `names`, which the response sets itself."""
-    others = {name: value for name, value in HEADERS.items() if name not in names}
-    reason = REASONS.get(status) or HTTPStatus(status).phrase
-    return f"{status} {reason}\r\n".encode() + written(others)
+    others = {name: value for name, value in DEFAULT_HEADERS.items() if name not in names}
+    reason = REASON_PHRASES.get(status) or HTTPStatus(status).phrase
+    return f"{status} {reason}\r\n".encode() + header_lines(others)
 
 
 @lru_cache(1)
 def _date(second: int) -> bytes:
-    return written({"Date": formatdate(second, usegmt=True)})
+    return header_lines({"Date": formatdate(second, usegmt=True)})

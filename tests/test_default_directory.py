@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.database import Location
-from service.embedded import EmbeddedError, data_place
+from service.embedded import EmbeddedError, choose_directory
 
 
 @pytest.fixture
@@ -28,28 +28,28 @@ def fill(directory: Path) -> None:
 
 def test_the_default_is_in_the_home_directory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     default = here / "home/.local/share/kalends"
-    assert (data_place(None).path, data_place(None).remark) == (default, "")
+    assert (choose_directory(None).path, choose_directory(None).notice) == (default, "")
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
-    assert data_place(None).path == default
+    assert choose_directory(None).path == default
     monkeypatch.setenv("XDG_DATA_HOME", str(here / "data"))
-    assert data_place(None).path == here / "data/kalends"
+    assert choose_directory(None).path == here / "data/kalends"
 
 
 def test_data_in_the_former_place_goes_on_being_used(here: Path) -> None:
     default = here / "home/.local/share/kalends"
     former = here / "work/.kalends"
     former.mkdir()
-    assert data_place(None).path == default, "there is nothing in it"
+    assert choose_directory(None).path == default, "there is nothing in it"
     fill(former)
-    assert data_place(None).path == former
+    assert choose_directory(None).path == former
     fill(default)
-    place = data_place(None)
+    place = choose_directory(None)
     assert place.path == former, "whatever is elsewhere"
-    assert place.remark.startswith(f"using the data in {former}, ")
-    assert f"to use {default}, set KALENDS_DATA_DIR" in place.remark
-    assert data_place(default).path == default
-    assert data_place(default).remark == ""
-    assert data_place(Path("other")).path == here / "work/other"
+    assert place.notice.startswith(f"using the data in {former}, ")
+    assert f"to use {default}, set KALENDS_DATA_DIR" in place.notice
+    assert choose_directory(default).path == default
+    assert choose_directory(default).notice == ""
+    assert choose_directory(Path("other")).path == here / "work/other"
 
 
 @pytest.mark.parametrize("home", ["", "/", "relative", "/no/such/home"])
@@ -58,8 +58,8 @@ def test_without_a_home_directory_a_place_must_be_named(
 ) -> None:
     monkeypatch.setenv("HOME", home)
     with pytest.raises(EmbeddedError, match="no home directory for the data: set KALENDS_DATA_DIR"):
-        data_place(None)
-    assert data_place(here).path == here
+        choose_directory(None)
+    assert choose_directory(here).path == here
 
 
 @pytest.mark.parametrize(

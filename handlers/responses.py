@@ -1,0 +1,98 @@
+"""Build responses: JSON bodies, list envelopes, pagination links and ETags."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+from aiohttp import web
+
+from handlers.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.requests import query_pairs
+from schemas.kind import Document, Kind, RenderContext
+
+JSON = "application/json; charset=utf-8"
+
+
+def to_json(data: Any) -> bytes:
+    # The bytes that orjson returns can occupy twice the memory they need; the copy trims them for caching.
+    return bytes(memoryview(orjson.dumps(data)))
+
+
+def static_response(
+    body: bytes, content_type: str = JSON, headers: Mapping[str, str] | None = None
+) -> PreparedResponse:
+    """A response that does not change while the service runs."""
+    return PreparedResponse(
+        body, {"Content-Type": content_type, "ETag": entity_tag(0, body), **(headers or {})}
+    )
+
+
+def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> OutgoingResponse:
+    return OutgoingResponse(
+        PreparedResponse(orjson.dumps(data), {"Content-Type": JSON, **(headers or {})}, status)
+    )
+
+
+def entity_tag(version: object, content: bytes) -> str:
+    """The ETag of one version of a representation; it starts with the record's version, for If-Match."""
+    return f'"{version}-{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
+
+
+def record_response(
+    kind: Kind, record: Document, context: RenderContext, tag: str, warnings: list[str], status: int = 200
+) -> OutgoingResponse:
+    """The response to a write: the record and any warnings."""
+    headers = {"ETag": tag}
+    if status == 201:
+        headers["Location"] = kind.rest_url(context.site, record["_id"])
+    shown = kind.represent(kind, record, context) | ({"warnings": warnings} if warnings else {})
+    return json_response(shown, status, headers)
+
+
+def if_match_versions(request: web.Request) -> frozenset[int] | None:
+    """The record versions that an If-Match header accepts; None for any."""
+    header = request.headers.get("If-Match", "*")
+    if header.strip() == "*":
+        return None
+    return frozenset(int(found) for found in re.findall(r'"([0-9]{1,18})-[0-9a-f]+"', header))
+
+
+def list_response(
+    request: web.Request,
+    kind: Kind,
+    total: int,
+    items: list[bytes],
+    query: Mapping[str, Any],
+    context: RenderContext,
+) -> PreparedResponse:
+    """One page of a list, assembled from rendered records."""
+    number, pages = query["page"], math.ceil(total / query["per_page"])
+    links = {"next": number + 1 if number < pages else 0, "prev": number - 1 if number > 1 else 0}
+    urls = {name: page_url(request, kind, context, to) for name, to in links.items() if to}
+    body: Document = {kind.plural: [orjson.Fragment(item) for item in items]}
+    body["rest_url"] = page_url(request, kind, context, number)
+    body |= {f"{long}_rest_url": urls[name] for name, long in LINK_KEY_PREFIXES.items() if name in urls}
+    body |= {"total": total, "total_pages": pages}
+    headers = {"Content-Type": JSON, "X-TEC-Total": str(total), "X-TEC-TotalPages": str(pages)}
+    if urls:
+        headers["Link"] = ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())
+    rendered = to_json(body)
+    return PreparedResponse(rendered, headers | {"ETag": entity_tag(total, rendered)})
+
+
+LINK_KEY_PREFIXES = {"next": "next", "prev": "previous"}
+
+
+def page_url(request: web.Request, kind: Kind, context: RenderContext, number: int) -> str:
+    """The URL of a page of this list, with every filter of the request."""
+    pairs_to_keep = [
+        (name, value) for name, value in query_pairs(request) if name not in ("page", "password")
+    ]
+    pairs = [*pairs_to_keep, ("page", str(number))]
+    return f"{context.site.api}/{kind.plural}?{urlencode(pairs, quote_via=quote)}"

@@ -1,0 +1,77 @@
+"""Response compression; compressed responses that have an ETag are cached."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from functools import lru_cache
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from handlers.memory import ByteLru, LruNamespace
+from handlers.prepared_response import OutgoingResponse, PreparedResponse
+
+MIN_COMPRESSIBLE_BYTES = 1000
+"""Size in bytes below which compression gains nothing."""
+MAX_BYTES_ON_LOOP = 100_000
+"""Size in bytes above which compression runs in a thread."""
+COMPRESSION_LEVEL = 4
+ENCODING_WBITS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+ACCEPT_ENCODING_ITEM = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?", re.ASCII)
+
+
+@lru_cache(256)
+def accepted_encoding(header: str) -> str | None:
+    """The best coding that an Accept-Encoding header allows; None to send the response uncompressed."""
+    weights: dict[str, float] = {}
+    for part in header.lower().split(","):
+        if found := ACCEPT_ENCODING_ITEM.fullmatch(part):
+            weights[found[1]] = float(found[2] or 1)
+    chosen = max(ENCODING_WBITS, key=lambda name: weights.get(name, weights.get("*", 0)))
+    weight = weights.get(chosen, weights.get("*", 0))
+    return chosen if weight > 0 and weight >= weights.get("identity", 0) else None
+
+
+def compress(body: bytes, coding: str) -> bytes:
+    compressor = zlib.compressobj(COMPRESSION_LEVEL, zlib.DEFLATED, ENCODING_WBITS[coding])
+    return compressor.compress(body) + compressor.flush()
+
+
+def compress_responses(memory: ByteLru) -> Middleware:
+    cache = LruNamespace[PreparedResponse](memory, "compressed")
+
+    async def compressed(original: PreparedResponse, coding: str) -> PreparedResponse:
+        key = (coding, original.status, original.tag)
+        if original.tag and (cached := cache.take(key)) is not None:
+            return cached
+        result = await compress_response(original, coding)
+        if original.tag:
+            cache.keep(key, result, result.size)
+        return result
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        response = await handler(request)
+        coding = accepted_encoding(request.headers.get("Accept-Encoding", ""))
+        if (
+            coding
+            and isinstance(response, OutgoingResponse)
+            and len(response.prepared_response.body) >= MIN_COMPRESSIBLE_BYTES
+        ):
+            response.prepared_response = await compressed(response.prepared_response, coding)
+        return response
+
+    return middleware
+
+
+async def compress_response(original: PreparedResponse, coding: str) -> PreparedResponse:
+    body, is_long = original.body, len(original.body) > MAX_BYTES_ON_LOOP
+    result = await asyncio.to_thread(compress, body, coding) if is_long else compress(body, coding)
+    tagged = (
+        {"ETag": f"W/{original.tag}"} if original.tag else {}
+    )  # a weak ETag: same content, different bytes
+    return PreparedResponse(
+        result, {**original.headers, "Content-Encoding": coding, **tagged}, original.status
+    )

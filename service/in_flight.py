@@ -1,0 +1,122 @@
+"""Requests in flight: concurrency limit, timeouts and graceful shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from config import Settings
+from schemas.errors import Unavailable
+from schemas.language import Text
+from service.acceptor import Acceptor
+from service.shutdown import Shutdown, Urgency
+
+DRAIN_SECONDS = 20.0
+"""Seconds that requests in flight get to complete during shutdown."""
+DRAIN_POLL_SECONDS = 0.1
+"""Seconds between checks of the remaining connections, and before the first one is closed."""
+OVERDUE_CHECK_SECONDS = 0.5
+"""Seconds between checks for overdue requests: a timer for each request would be too expensive."""
+
+
+def is_health(request: web.Request) -> bool:
+    """Health checks are exempt from the rate and concurrency limits."""
+    return request.path.startswith("/health/")
+
+
+@dataclass(eq=False, slots=True)
+class PendingRequest:
+    """One request in flight."""
+
+    connection: object
+    task: asyncio.Task[object]
+    deadline: float
+    is_timed_out: bool = False
+
+
+class InFlight:
+    """All requests in flight, in order of arrival."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._max_concurrent = settings.max_concurrent
+        self._timeout_seconds = settings.request_seconds
+        self._pending: dict[PendingRequest, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_draining = False
+
+    @web.middleware
+    async def enforce_limits(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Reject requests above the concurrency limit, and cancel those that exceed the time limit."""
+        if len(self._pending) >= self._max_concurrent and not is_health(request):
+            raise Unavailable(Text("The service is busy; try again."))
+        pending = self._track(request)
+        try:
+            return await handler(request)
+        except asyncio.CancelledError:
+            if not pending.is_timed_out:
+                raise
+            pending.task.uncancel()
+            raise TimeoutError from None
+        finally:
+            del self._pending[pending]
+
+    def close_if_draining(self, response: web.StreamResponse) -> None:
+        if self._is_draining:
+            response.force_close()
+
+    def _track(self, request: web.Request) -> PendingRequest:
+        task = asyncio.current_task()
+        assert task
+        loop = task.get_loop()
+        pending = PendingRequest(request.protocol, task, loop.time() + self._timeout_seconds)
+        self._pending[pending] = None
+        if self._timer is None:
+            self._timer = loop.call_later(OVERDUE_CHECK_SECONDS, self._cancel_overdue, loop)
+        return pending
+
+    def _cancel_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
+        for pending in list(self._overdue(loop.time())):
+            pending.is_timed_out = True
+            pending.task.cancel()
+        self._timer = (
+            loop.call_later(OVERDUE_CHECK_SECONDS, self._cancel_overdue, loop) if self._pending else None
+        )
+
+    def _overdue(self, now: float) -> Iterator[PendingRequest]:
+        for pending in self._pending:
+            if pending.deadline > now:
+                return
+            if not pending.is_timed_out:
+                yield pending
+
+    async def drain(self, server: web.Server, acceptor: Acceptor, shutdown: Shutdown) -> None:
+        """Stop accepting connections; return when the last one has closed or the grace period is over.
+
+        aiohttp's own shutdown stops reading from all connections: a body still being received would never be
+        complete, and responses would not announce that the connection closes.
+        """
+        self._is_draining = True
+        await acceptor.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._close_connections(server, shutdown)
+
+    async def _close_connections(self, server: web.Server, shutdown: Shutdown) -> None:
+        while server.connections and not shutdown.is_requested(Urgency.NOW):
+            await asyncio.sleep(DRAIN_POLL_SECONDS)
+            if shutdown.is_requested(Urgency.STOP):
+                idle = set(server.connections) - self._busy()
+                await asyncio.sleep(0)  # a response that is ready is sent in the next iteration of the loop
+                for connection in idle - self._busy():
+                    connection.force_close()
+
+    def _busy(self) -> set[object]:
+        return {pending.connection for pending in self._pending}
+
+
+IN_FLIGHT = web.AppKey("in_flight", InFlight)
