@@ -18,11 +18,14 @@ from benchmarks.report.table import workload_table
 from benchmarks.running import Running, running
 from benchmarks.shared import Shared
 from benchmarks.systems import NO_NODE, SYSTEMS, TWO, System, installed
-from benchmarks.workloads import Asking, Workload, workloads
+from benchmarks.workloads import workloads
+from benchmarks.workloads.asking import Asking
+from benchmarks.workloads.workload import Workload
 
 TITLES = {one.key: one.title for one in (*SYSTEMS, TWO)}
 FAN_OUT = "Peers: not measured. They do not update copies, so renaming a venue changes no event."
 NOTES = {
+    "changing": ["The commands are those of the lists and of the changes."],
     "searches": ["Peers: a regular expression, since neither has an index for parts of words."],
     "search": ["Peers: a regular expression, since neither has an index for parts of words."],
     "start": ["The first list with each filter; nothing was requested before."],

@@ -14,15 +14,16 @@ from multidict import MultiMapping
 from benchmarks.conditions import ORDER, conditions
 from benchmarks.facts import PER_PAGE
 
+READ: dict[str, Any] = {"status": str, "category": int, "venue": int, "tag": int}
+READ |= dict.fromkeys(("lat", "lng", "angle"), float)
 BODY = {"_id": 0, "body": 1}
 
 
 def wanted(query: MultiMapping[str]) -> dict[str, Any]:
     """The conditions of a list from its query, without any check."""
-    linked = {name: int(query[name]) for name in ("category", "venue", "tag") if name in query}
-    place = {name: float(query[name]) for name in ("lat", "lng", "angle") if name in query}
     since, until = (datetime.fromisoformat(query[name]) for name in ("since", "until"))
-    return conditions(since, until, query.get("status"), **linked, **place)
+    given: dict[str, Any] = {name: read(query[name]) for name, read in READ.items() if name in query}
+    return conditions(since, until, **given)
 
 
 def routes(database: Any, stored: int) -> list[web.RouteDef]:

@@ -105,6 +105,8 @@ def others(asking: Asking) -> list[Workload]:
         return Workload(name, title, make, warm, connections=one, once=True, fresh=True, systems=ALONE)
 
     return [
+        pages("pages", "First pages of the list, each once", 1),
+        pages("deep", f"Pages from {deep:,} of the list, each once", deep),
         Workload(
             "item", "One event by id, each once", asking.items, asking.first_items, once=True, fresh=True
         ),
@@ -119,6 +121,4 @@ def others(asking: Asking) -> list[Workload]:
         Workload("update", "Change an event's title", asking.updates),
         Workload("fanout", "Rename a venue of 1,000 events", asking.renamings, connections=one),
         Workload("mixed", "95 % reads (one list repeated), 5 % writes", asking.mixed),
-        pages("pages", "First pages of the list, each once", 1),
-        pages("deep", f"Pages from {deep:,} of the list, each once", deep),
     ]

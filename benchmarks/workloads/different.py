@@ -95,14 +95,19 @@ class Different:
         return [Listing(self._today, self._until, word=part) for part in found]
 
     def places(self) -> list[Ask]:
-        return [self._near(random.Random(at), DAYS) for at in range(PER_ROUND * self._rounds)]
+        """Circles with a few venues each, from a first day."""
+        return self._places()[FEWEST_WARM:]
 
     def first_places(self) -> list[Ask]:
-        return [self._near(random.Random(-1 - at), DAYS) for at in range(FEWEST_WARM)]
+        return self._places()[:FEWEST_WARM]
 
-    def _near(self, chance: random.Random, days: int) -> Ask:
-        """A circle with a few venues: they lie on a line from the south-west to the north-east."""
+    def _places(self) -> list[Ask]:
+        chance = random.Random(10)
+        return [self._near(chance) for _ in range(PER_ROUND * self._rounds + FEWEST_WARM)]
+
+    def _near(self, chance: random.Random) -> Ask:
+        """The venues lie on a line from the south-west to the north-east."""
         along = chance.uniform(-1, 1)
         lat, lng = 80 * along + chance.uniform(-2, 2), 170 * along + chance.uniform(-2, 2)
         place = (round(lat, 4), round(lng, 4), float(chance.randrange(100, 800)))
-        return self._from(chance.randrange(days), place=place)
+        return self._from(chance.randrange(DAYS), place=place)
