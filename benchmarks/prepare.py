@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.asks import Ask, Item, Listing
-from benchmarks.facts import Facts
+from benchmarks.facts import Answer, Facts
 from benchmarks.running import Running
 from benchmarks.workloads.workload import Workload
 
 PRIVATE = ("tok", "text", "sort", "told", "password", "debt")
 WRITERS = ("eve", "beanie", "fastify")
-CHECKED = 40
-"""Number of lists that are compared, of a workload in which all of them are different."""
 
 
 def look_at_data(database: Any, facts: Facts) -> None:
@@ -41,7 +39,7 @@ def looked_at(load: Workload) -> list[Ask]:
     if load.cold or load.imports:
         return []
     found: dict[Any, Ask] = {}
-    for ask in load.warm[:CHECKED] or load.asks:
+    for ask in load.warm[: load.checked] or load.asks:
         found.setdefault(ask if isinstance(ask, Listing) else type(ask), ask)
     return list(found.values())
 
@@ -51,11 +49,12 @@ def agree(systems: Iterable[Running], loads: Iterable[Workload], facts: Facts) -
     for load in loads:
         able = [one for one in systems if not load.systems or one.system.key in load.systems]
         for ask in looked_at(load):
-            for one in able if isinstance(ask, Listing) else ():
-                compare(one, ask, facts.listed[ask])
+            if isinstance(ask, Listing):
+                for one in able:
+                    compare(one, ask, facts.listed[ask])
 
 
-def compare(one: Running, ask: Listing, wanted: Any) -> None:
+def compare(one: Running, ask: Listing, wanted: Answer) -> None:
     request = one.dialect.request(ask)
     found = one.dialect.page(one.answer(request)) if request and one.system.key != "constant" else wanted
     if found.ids != wanted.ids or found.total not in (wanted.total, None):

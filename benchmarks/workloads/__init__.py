@@ -55,6 +55,7 @@ def all_different(different: Different, searched: tuple[str, ...]) -> list[Workl
             "Different searches for parts of words",
             different.searches,
             different.first_searches,
+            checked=10,
             connections=SIXTEEN,
             once=True,
             systems=searched,

@@ -24,6 +24,8 @@ class Workload:
     make: Callable[[], list[Ask]]
     make_warm: Callable[[], list[Ask]] = list
     """Other requests, sent before the measurement; without any, the requests themselves."""
+    checked: int = 40
+    """How many of these are sent to all systems before, to compare the lists that they return."""
     connections: int | None = None
     once: bool = False
     """No request is sent twice: each round gets its share of them, and ends early if there are no more."""
