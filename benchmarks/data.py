@@ -58,9 +58,8 @@ async def insert_events(
         numbers |= await store.words.numbers(set(terms[at : at + CHUNK]))
     numbers = {word: numbers[word] for word in terms}
     links = {kind.name: await linked(store, kind, size) for kind, size in SIZES}
-    data = load(
-        EVENT.schema, {**EVENT.sample, "timezone": "UTC", "venue": None, "categories": None}, store.site
-    )
+    sample = {**EVENT.sample, "timezone": "UTC", **dict.fromkeys(LINKED)}
+    data = load(EVENT.schema, sample, store.site)
     created = await store.create(EVENT, data, EVERYBODY)
     template = {name: value for name, value in created.items() if name not in INTERNAL}
     first = template["_id"] + 1

@@ -27,7 +27,7 @@ BEANIE += ["benchmarks.peers.beanie_app:app"]
 FASTIFY = ["node", str(FOLDER / "peers" / "fastify" / "app.js")]
 NO_TOTALS = {"BENCH_TOTALS": "0"}
 IN_NODE = {"NODE_PATH": str(NODE_MODULES), "NODE_ENV": "production"}
-NO_NODE = "Fastify is not measured: node is not installed."
+NO_NODE = "Fastify is not measured: it needs node and npm."
 
 
 @dataclass(frozen=True)
