@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe $(if $(KEEP),,--upgrade)
 BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
+FASTIFY_STAMP := .venv-bench/.fastify-installed
+FASTIFY := benchmarks/peers/fastify
 # The Python that runs Kalends in a benchmark; the peers have their own virtual environment.
 BENCH_KALENDS ?= $(BIN)/python
 EVENTS ?= 20000
@@ -74,7 +76,7 @@ lock: install ## update the locked dependencies (KEEP=1 keeps versions where pos
 audit: install ## check the locked dependencies for known vulnerabilities
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements-dev.txt
 
-bench: $(if $(filter $(BIN)/python,$(BENCH_KALENDS)),install) $(BENCH_STAMP) ## compare Kalends with its limits and peers (EVENTS, SECONDS, ROUNDS, ONLY, READERS)
+bench: $(if $(filter $(BIN)/python,$(BENCH_KALENDS)),install) $(BENCH_STAMP) $(FASTIFY_STAMP) ## compare Kalends with its limits and peers (EVENTS, SECONDS, ROUNDS, ONLY, READERS)
 	@$(BENCH)/python -m benchmarks --python $(BENCH_KALENDS) --events $(EVENTS) --seconds $(or $(SECONDS),3) --rounds $(ROUNDS) --only "$(ONLY)" --readers $(READERS)
 
 bench-compare: $(BENCH_STAMP) ## compare the results for 20,000 and 1,000,000 events
@@ -82,12 +84,19 @@ bench-compare: $(BENCH_STAMP) ## compare the results for 20,000 and 1,000,000 ev
 
 bench-lock: install ## update the locked dependencies of the benchmarks
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file benchmarks/requirements.txt benchmarks/requirements.in
+	cd $(FASTIFY) && npm install --package-lock-only --omit-lockfile-registry-resolved=true --no-audit --no-fund
 
 $(BENCH_STAMP): benchmarks/requirements.txt
 	@echo "Setting up .venv-bench/ (once; about a minute)"
 	@$(PYTHON) -m venv .venv-bench
 	@$(BENCH)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r benchmarks/requirements.txt
 	@touch $(BENCH_STAMP)
+
+# Without node and npm the benchmark runs without this peer.
+$(FASTIFY_STAMP): $(FASTIFY)/package-lock.json | $(BENCH_STAMP)
+	@mkdir -p .venv-bench/fastify
+	@cp $(FASTIFY)/package.json $(FASTIFY)/package-lock.json .venv-bench/fastify/
+	@if command -v npm >/dev/null; then npm ci --prefix .venv-bench/fastify --silent --no-audit --no-fund --ignore-scripts && touch $@; fi
 
 clean: ## remove .venv/, .venv-bench/ and caches; data is kept
 	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -10,24 +10,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
-from benchmarks.measure import Meter, measure
-from benchmarks.plot import draw
-from benchmarks.prepare import agree, look_at_answers, look_at_data, make_collections
-from benchmarks.shared import Shared, shared_database
-from benchmarks.systems import ROOT, SYSTEMS, TWO, Running, System, running
-from benchmarks.table import comparison_table, target_table, workload_table
-from benchmarks.targets import judged
-from benchmarks.workloads import Asking, Workload, workloads
+from benchmarks.report import machine
+from benchmarks.report.plot import draw
+from benchmarks.report.table import comparison_table, target_table
+from benchmarks.report.targets import judged
+from benchmarks.run import TITLES, Bench
+from benchmarks.running import ROOT
+from benchmarks.shared import shared_database
 
 RESULTS = ROOT / "benchmarks" / "results"
-TITLES = {one.key: one.title for one in (*SYSTEMS, TWO)}
-FAN_OUT = "Peers: not measured. They do not update copies, so renaming a venue changes no event."
-NOTES = {
-    "search": ["Peers: a regular expression, since neither has an index for parts of words."],
-    "fanout": [FAN_OUT, "One connection: the next change is sent when all events show the previous one."],
-    "workers": ["On two cores the second process shares a core with mongod and the load generator."],
-}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,59 +39,11 @@ def parser() -> argparse.ArgumentParser:
     return main
 
 
-class Bench:
-    """One run of the benchmarks."""
-
-    def __init__(self, arguments: argparse.Namespace, shared: Shared, stack: ExitStack) -> None:
-        self._arguments = arguments
-        self._shared = shared
-        self._stack = stack
-        self._meter = Meter(shared.database)
-        self._asking = Asking(shared.facts)
-
-    def chosen(self) -> list[Workload]:
-        known = workloads(self._asking, self._shared.facts)
-        only = set(filter(None, self._arguments.only.split(",")))
-        if unknown := only - {load.name for load in known}:
-            sys.exit(
-                f"ONLY: unknown: {', '.join(unknown)}; workloads: {', '.join(load.name for load in known)}"
-            )
-        return [load for load in known if not only or load.name in only]
-
-    def start(self, system: System, stack: ExitStack) -> Running:
-        shared = self._shared
-        return stack.enter_context(
-            running(system, self._arguments.python, shared.uri, shared.name, shared.facts)
-        )
-
-    def run(self) -> dict[str, Any]:
-        loads, shared = self.chosen(), self._shared
-        look_at_data(shared.database, shared.facts)
-        systems = [self.start(system, self._stack) for system in SYSTEMS]
-        look_at_answers(systems[0], loads, shared.facts, lists=True)
-        agree(systems, shared.facts)
-        look_at_answers(systems[0], loads, shared.facts, lists=False)
-        make_collections(shared.database, self._asking.ids, shared.facts)
-        self._meter.find_idle()
-        return {load.name: self.measured(load, systems) for load in loads}
-
-    def measured(self, load: Workload, systems: list[Running]) -> dict[str, Any]:
-        given = self._arguments
-        with ExitStack() as stack:
-            taking_part = [systems[0], self.start(TWO, stack)] if load.two else systems
-            connections = load.connections or given.connections
-            found = measure(taking_part, load, connections, given.seconds, given.rounds, self._meter)
-        shown = {"title": load.title, "notes": NOTES.get(load.name, [])}
-        shown["systems"] = found
-        print(workload_table(shown, TITLES), flush=True)
-        return shown
-
-
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     with ExitStack() as stack:
         public = arguments.readers == "public"
         shared = stack.enter_context(shared_database(arguments.python, arguments.events, public))
-        found = Bench(arguments, shared, stack).run()
+        found = stack.enter_context(Bench(arguments, shared)).run()
         mongodb = shared.database.client.server_info()["version"]
         return {
             "events": arguments.events,
@@ -135,7 +78,7 @@ def main() -> None:
         print(comparison_table(*(json.loads(path.read_text()) for path in arguments.compare)))
         return
     result = run(arguments)
-    print(target_table(result["targets"], result["workloads"], TITLES))
+    print(target_table(result["targets"]))
     if arguments.only:
         print("\nResults not saved: only some of the workloads were measured.")
     else:

@@ -8,14 +8,19 @@ from datetime import date, datetime, time
 
 @dataclass(frozen=True)
 class Listing:
-    """A page of twelve events within a range of days, sorted by start; `usual`: the default range."""
+    """A page of twelve events within a range of days, sorted by start."""
 
     since: date
     until: date
-    usual: bool = True
+    first: bool = False
+    """Whether the request names the first day; otherwise it is the default of Kalends, today."""
+    last: bool = False
+    """Whether the request names the last day; otherwise it is the default of Kalends, in two years."""
     category: int | None = None
     venue: int | None = None
+    tag: int | None = None
     word: str | None = None
+    """Text to search for: a word or a part of one."""
     place: tuple[float, float, float] | None = None
     """Latitude, longitude, kilometres."""
     page: int = 1
@@ -23,6 +28,11 @@ class Listing:
     @property
     def bounds(self) -> tuple[datetime, datetime]:
         return datetime.combine(self.since, time(0, 0)), datetime.combine(self.until, time(23, 59, 59))
+
+    @property
+    def shape(self) -> str:
+        """Lists of one shape have responses of about the same size."""
+        return "search" if self.word else "place" if self.place else "list"
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,16 @@ class Update:
 
 
 @dataclass(frozen=True)
+class Move:
+    """A new title and new dates for an event."""
+
+    id: int
+    title: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
 class RenameVenue:
     """A new name for a venue, which all its events must show."""
 
@@ -66,4 +86,4 @@ class RenameVenue:
     name: str
 
 
-Ask = Listing | Item | BySlug | Create | Update | RenameVenue
+Ask = Listing | Item | BySlug | Create | Update | Move | RenameVenue

@@ -1,4 +1,7 @@
-"""Inserts many events directly into MongoDB, in the form in which the API stores them."""
+"""Inserts many events directly into MongoDB, in the form in which the API stores them.
+
+Fields that only the writing process of the API needs are left out.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate, islice
 from typing import Any
 
+from benchmarks.facts import DISTINCT, SEED
 from benchmarks.words import vocabulary
 from schemas import CATEGORY, EVENT, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY
@@ -15,12 +19,13 @@ from schemas.event_representation import LINKED
 from schemas.kind import load
 from service.store import Store
 from service.store.links.fanout import copy_of
-from service.store.links.usage import UNUSED, uses
 from service.store.mongo.indexes import create_indexes
 
 CHUNK = 5000
 POPULAR = 1000
 """Number of events at the last venue, whatever the total."""
+INTERNAL = ("debt", "told")
+"""Fields of a stored event that belong to the write that stored it."""
 SIZES = ((VENUE, 200), (ORGANIZER, 50), (CATEGORY, 20), (TAG, 50))
 Row = dict[str, Any]
 Counts = dict[tuple[str, int], Row]
@@ -42,21 +47,21 @@ async def insert_events(
     store: Store,
     number: int,
     words: int = 100,
-    distinct: int = 20_000,
+    distinct: int = DISTINCT,
     progress: Callable[[int], None] = lambda inserted: None,
 ) -> int:
     """Inserts events over two years from now. Returns the ID of the first; the others follow in sequence."""
-    chance = random.Random(7)
+    chance = random.Random(SEED)
     terms = vocabulary(distinct, chance)
     numbers: dict[str, int] = {}
     for at in range(0, distinct, CHUNK):
         numbers |= await store.vocabulary.numbers(set(terms[at : at + CHUNK]))
     numbers = {word: numbers[word] for word in terms}
     links = {kind.name: await linked(store, kind, size) for kind, size in SIZES}
-    data = load(
-        EVENT.body_schema, {**EVENT.example, "timezone": "UTC", "venue": None, "categories": None}, store.site
-    )
-    template = await store.create(EVENT, data, EVERYBODY)
+    sample = {**EVENT.example, "timezone": "UTC", **dict.fromkeys(LINKED)}
+    data = load(EVENT.body_schema, sample, store.site)
+    created = await store.create(EVENT, data, EVERYBODY)
+    template = {name: value for name, value in created.items() if name not in INTERNAL}
     first = template["_id"] + 1
     await store.database["counters"].update_one({"_id": "post"}, {"$max": {"n": first + number}})
     rows = generated(template, number, words, numbers, links, store.site.now(), chance)
@@ -115,17 +120,17 @@ def generated(
 
 def count(counts: Counts, event: Row) -> None:
     """Adds an event to the usage counts of all records that it links to."""
-    for use, (is_public, is_live, end) in uses(event).items():
-        kept = counts.setdefault(use, dict(UNUSED))
-        for name, counted in (("publish", is_public), ("live", is_live)):
-            if counted and end:
-                kept[name] += 1
-                kept[f"{name}_end"] = max(end, kept[f"{name}_end"] or end)
+    names = ("publish", "live") if event["status"] == "publish" else ("live",)
+    for field in LINKED:
+        for copy in event[field]:
+            kept = counts.setdefault((field, copy["_id"]), {})
+            for name in names:
+                kept[name] = kept.get(name, 0) + 1
+                if LINKED[field].is_post:
+                    kept[f"{name}_end"] = max(event["end_utc"], kept.get(f"{name}_end", event["end_utc"]))
 
 
 async def note_counts(store: Store, counts: Counts) -> None:
     for (field, id), kept in counts.items():
-        collection = store.database[LINKED[field].plural]
-        ends = kept if LINKED[field].is_post else {"publish": kept["publish"], "live": kept["live"]}
-        values = {f"events.{name}": value for name, value in ends.items() if name != "plan"}
-        await collection.update_one({"_id": id}, {"$set": values})
+        values = {f"events.{name}": value for name, value in kept.items()}
+        await store.database[LINKED[field].plural].update_one({"_id": id}, {"$set": values})

@@ -17,6 +17,9 @@ from typing import Any
 import pymongo
 
 from benchmarks.data import insert_events
+from benchmarks.facts import DISTINCT, SEED
+from benchmarks.ready import NAME as READY
+from benchmarks.ready import STATE as MADE
 from benchmarks.words import vocabulary
 from schemas.caller import Role
 from schemas.event_representation import LINKED
@@ -27,8 +30,10 @@ from service.store.mongo.indexes import PATIENCE
 
 NAME = "kalends"
 TOKEN = "benchmark"
-MADE = "bench_made"
 OURS = ("aiohttp", "motor", "pymongo", "orjson")
+COUNTS = ("publish", "live", "publish_end", "live_end")
+OUTDATED = ("debts", "imports", "importers")
+"""Collections about writes that are undone: changes of counts, and the lines that were imported."""
 RANK = 2000
 """Frequency rank of the word to search for: about one event in two hundred contains it."""
 
@@ -61,7 +66,10 @@ async def facts(store: Store, first: int) -> dict[str, Any]:
         assert found
         return int(found["_id"])
 
-    words = vocabulary(20_000, random.Random(7))
+    async def ids_of(plural: str) -> list[int]:
+        return [int(row["_id"]) async for row in store.database[plural].find({}, {"_id": 1}).sort("_id")]
+
+    words = vocabulary(DISTINCT, random.Random(SEED))
     return {
         "first": first,
         "word": next(word for word in words[RANK:] if len(word) >= 10),
@@ -71,11 +79,12 @@ async def facts(store: Store, first: int) -> dict[str, Any]:
         "organizer": await id_of("organizers", "organizer", "organizer 3"),
         "venue": await id_of("venues", "venue", "venue 100"),
         "popular": await id_of("venues", "venue", "venue 199"),
+        **{plural: await ids_of(plural) for plural in ("categories", "venues", "tags")},
     }
 
 
 async def tidy(store: Store, number: int) -> dict[str, Any]:
-    """Deletes what write workloads have created and restores the counters. Returns the facts."""
+    """Deletes what write workloads have created and restores the usage counts. Returns the facts."""
     made = store.database[MADE]
     loaded = await made.find_one({"_id": number})
     assert loaded
@@ -83,12 +92,14 @@ async def tidy(store: Store, number: int) -> dict[str, Any]:
         await store.database["events"].delete_many({"_id": {"$gte": loaded["first"] + number}})
     async for row in made.find({"events": {"$exists": True}}):
         field, _, id = row["_id"].partition(":")
-        kept = {"$set": {"events": row["events"]}}
+        counts = {f"events.{name}": row["events"][name] for name in COUNTS if name in row["events"]}
+        kept = {"$set": counts, "$unset": {"events.plan": 1}}
         await store.database[LINKED[field].plural].update_one({"_id": int(id)}, kept)
-    await store.database["debts"].delete_many({})
+    for name in OUTDATED:
+        await store.database[name].delete_many({})
     await store.database["tokens"].delete_many({"name": TOKEN})
     for name in await store.database.list_collection_names(filter={"name": {"$regex": "^bench_"}}):
-        if name != MADE:
+        if name not in (MADE, READY):
             await store.database.drop_collection(name)
     facts: dict[str, Any] = loaded["facts"]
     return facts

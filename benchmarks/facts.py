@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from statistics import mean
 from typing import Any
 
 from benchmarks.asks import Ask, Listing
 
 PER_PAGE = 12
 EARTH_KM = 6371.0088
+DISTINCT = 20_000
+"""Number of different words in the events."""
+SEED = 7
+"""Seed of the generated events and of their words."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,9 @@ class Facts:
     organizer: int
     venue: int
     popular: int
+    categories: list[int]
+    venues: list[int]
+    tags: list[int]
     token: str
     versions: dict[str, str]
     public: bool = False
@@ -45,4 +53,13 @@ class Facts:
     sizes: dict[type[Ask], int] = field(default_factory=dict)
 
     def size(self, ask: Ask) -> int:
-        return self.listed[ask].size if isinstance(ask, Listing) else self.sizes[type(ask)]
+        """Size of the response; for a list that was not seen yet, the average of similar ones."""
+        if not isinstance(ask, Listing):
+            return self.sizes[type(ask)]
+        if ask in self.listed:
+            return self.listed[ask].size
+        return round(mean(answer.size for one, answer in self.listed.items() if one.shape == ask.shape))
+
+    def size_in_list(self) -> int:
+        """The average size of one event in Kalends' lists."""
+        return round(mean(one.size / len(one.ids) for one in self.listed.values() if one.ids))

@@ -6,76 +6,91 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from benchmarks.systems import ROOT, Running
-from benchmarks.workloads import Workload
+from benchmarks.asks import Ask
+from benchmarks.meter import Meter
+from benchmarks.running import ROOT, Running
+from benchmarks.workloads.workload import Workload
 
-COUNTED = ("query", "getmore", "insert", "update", "delete", "command")
-IDLE_SECONDS = 6.0
-"""Longer than the interval between two background sweeps of Kalends, so that one is included."""
 DRAIN_SECONDS = 10.0
 """Maximum time in which the last responses on all connections should arrive."""
 PROBE_SECONDS = 5.0
 """How long a system is probed before it is considered slow."""
+LONGEST_SECONDS = 120.0
+"""Maximum time for requests that are all sent, however long they take."""
 Measured = dict[str, Any]
+Requests = list[str]
 
 
-class Meter:
-    """Counts the commands that reach MongoDB, minus those sent while there are no requests."""
+@dataclass(frozen=True)
+class Pace:
+    """How a workload is measured."""
 
-    def __init__(self, database: Any) -> None:
-        self._database = database
-        self._idle = 0.0
-        self._begun = (0, 0.0)
-
-    def find_idle(self) -> None:
-        self.start()
-        time.sleep(IDLE_SECONDS)
-        self._idle = self.stop() / IDLE_SECONDS
-
-    def start(self) -> None:
-        self._begun = (self._total(), time.monotonic())
-
-    def stop(self) -> float:
-        total, since = self._begun
-        idle = self._idle * (time.monotonic() - since)
-        return max(0.0, self._total() - total - idle)
-
-    def _total(self) -> int:
-        counters = self._database.command("serverStatus")["opcounters"]
-        return sum(counters[name] for name in COUNTED)
+    connections: int
+    seconds: float
+    rounds: int
 
 
-def ask(system: Running, requests: list[str], connections: int, seconds: float) -> Measured:
-    """Runs the load generator once."""
-    job = {"port": system.port, "requests": requests, "connections": connections, "seconds": seconds}
-    command = [sys.executable, "-m", "benchmarks.client"]
-    run = subprocess.run(
-        command, cwd=ROOT, input=json.dumps(job), stdout=subprocess.PIPE, text=True, check=True
-    )
-    found: Measured = json.loads(run.stdout)
-    return found
+@dataclass(frozen=True)
+class Part:
+    """One system with its requests for a workload."""
+
+    system: Running
+    warm: Requests
+    rounds: list[Requests]
+    connections: int
 
 
-def one_round(
-    system: Running, requests: list[str], connections: int, seconds: float, meter: Meter
-) -> Measured:
-    meter.start()
-    found = ask(system, requests, connections, seconds)
-    found["commands"] = meter.stop() / max(1, found["requests"])
-    found["memory"] = system.peak()
-    found["errors"] += filter(None, [system.ended()])
-    return found
+def measure(systems: list[Running], load: Workload, pace: Pace, meter: Meter) -> dict[str, Measured]:
+    """Warms up every system, then runs the rounds."""
+    parts = [part for one in systems if (part := part_of(one, load, pace))]
+    if not load.cold:
+        for part in parts:
+            warm_up(part, load, pace)
+    runs: dict[str, list[Measured]] = {part.system.system.key: [] for part in parts}
+    for at in range(1 if load.cold else pace.rounds):
+        for part in parts:
+            seconds = LONGEST_SECONDS if load.cold else pace.seconds
+            found = one_round(part, part.rounds[at], seconds, meter, once=load.once)
+            runs[part.system.system.key].append(found)
+    used = {part.system.system.key: part.connections for part in parts}
+    return {key: middle(found) | {"connections": used[key]} for key, found in runs.items()}
 
 
-def requests_of(system: Running, load: Workload) -> list[str] | None:
-    """The requests of a workload for one system; None if it does not support all of them."""
+def part_of(system: Running, load: Workload, pace: Pace) -> Part | None:
+    """None if the system does not support all requests."""
     if system.system.lists_only and not load.lists:
         return None
-    found = [system.dialect.request(one) for one in load.asks]
+    warm, requests = requests_of(system, load.warm), requests_of(system, load.asks)
+    if warm is None or requests is None:
+        return None
+    rounds = 1 if load.cold else pace.rounds
+    cut = divided if load.once else turned
+    parts = [cut(requests, at, rounds) for at in range(rounds)]
+    if load.cold:
+        return Part(system, [], parts, pace.connections)
+    warm = warm or turned(requests, 1, 2 * rounds)
+    return Part(system, warm, parts, bearable(system, warm[0], pace.connections))
+
+
+def requests_of(system: Running, asks: list[Ask]) -> Requests | None:
+    found = [system.dialect.request(one) for one in asks]
     return None if None in found else [one.decode("latin-1") for one in found if one]
+
+
+def turned(requests: Requests, at: int, rounds: int) -> Requests:
+    """Rotates the requests, so that each round starts with different events and creates different ones."""
+    begin = at * len(requests) // rounds
+    return requests[begin:] + requests[:begin]
+
+
+def divided(requests: Requests, at: int, rounds: int) -> Requests:
+    """One of several parts, so that no two rounds have a request in common."""
+    size = len(requests) // rounds
+    return requests[at * size : (at + 1) * size]
 
 
 def bearable(system: Running, request: str, connections: int) -> int:
@@ -94,31 +109,38 @@ def answering(system: Running, request: str) -> float:
     return time.monotonic() - since
 
 
-def measure(
-    systems: list[Running], load: Workload, connections: int, seconds: float, rounds: int, meter: Meter
-) -> dict[str, Measured]:
-    """Warms up every system, then runs the rounds."""
-    able = [(one, requests) for one in systems if (requests := requests_of(one, load))]
-    many = {one.system.key: bearable(one, requests[0], connections) for one, requests in able}
-    for system, requests in able:
-        ask(system, turned(requests, 0.5 / rounds), many[system.system.key], max(0.5, seconds / 3))
-    runs: dict[str, list[Measured]] = {key: [] for key in many}
-    for at in range(rounds):
-        for system, requests in able:
-            key = system.system.key
-            runs[key].append(one_round(system, turned(requests, at / rounds), many[key], seconds, meter))
-    return {key: middle(found) | {"connections": many[key]} for key, found in runs.items()}
+def warm_up(part: Part, load: Workload, pace: Pace) -> None:
+    """Kalends gets all requests meant for it, so that it has met each filter; the peers keep nothing."""
+    whole = load.once and part.system.system.key == "kalends"
+    seconds = LONGEST_SECONDS if whole else max(0.5, pace.seconds / 3)
+    ask(part, part.warm, seconds, once=load.once)
 
 
-def turned(requests: list[str], part: float) -> list[str]:
-    """Rotates the requests, so that each round starts with different events and creates different ones."""
-    at = int(part * len(requests))
-    return requests[at:] + requests[:at]
+def ask(part: Part, requests: Requests, seconds: float, *, once: bool) -> Measured:
+    """Runs the load generator once."""
+    job = {"port": part.system.port, "requests": requests, "once": once}
+    job |= {"connections": part.connections, "seconds": seconds}
+    command = [sys.executable, "-m", "benchmarks.load.client"]
+    run = subprocess.run(
+        command, cwd=ROOT, input=json.dumps(job), stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: Measured = json.loads(run.stdout)
+    return found
+
+
+def one_round(part: Part, requests: Requests, seconds: float, meter: Meter, *, once: bool) -> Measured:
+    meter.start()
+    found = ask(part, requests, seconds, once=once)
+    found["commands"] = meter.stop() / max(1, found["requests"])
+    found["memory"] = part.system.peak()
+    found["errors"] += filter(None, [part.system.ended()])
+    return found
 
 
 def middle(runs: list[Measured]) -> Measured:
     names = ("rate", "p50", "p99", "size", "commands", "memory")
     found: Measured = {name: median(run[name] or 0 for run in runs) for name in names}
+    found["max"] = max(run["max"] or 0 for run in runs)
     found["rates"] = [run["rate"] for run in runs]
     found["errors"] = [error for run in runs for error in run["errors"]]
     return found

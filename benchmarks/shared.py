@@ -13,9 +13,11 @@ from pymongo import MongoClient
 from tqdm import tqdm
 
 from benchmarks.facts import Facts
-from benchmarks.systems import ROOT
+from benchmarks.running import ROOT
 
 STOP_SECONDS = 600.0
+FORM = 2
+"""Version of the loaded data: after a change of its form, it is loaded again."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Shared:
 
 @contextmanager
 def shared_database(python: str, number: int, public: bool) -> Iterator[Shared]:
-    directory = ROOT / "benchmarks" / ".data" / str(number)
+    directory = ROOT / "benchmarks" / ".data" / f"{number}-{FORM}"
     directory.parent.mkdir(exist_ok=True)
     command = [python, "-m", "benchmarks.database", str(directory), str(number)]
     process = subprocess.Popen(

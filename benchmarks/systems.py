@@ -1,42 +1,33 @@
-"""The systems under test: how to start, query, monitor and stop each."""
+"""The systems under test, and the command that starts each."""
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
+import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from benchmarks.dialects import Dialect
 from benchmarks.dialects.kalends import Kalends
 from benchmarks.dialects.limits import Constant, MotorBytes
-from benchmarks.dialects.peers import Beanie, Eve
+from benchmarks.dialects.peers import Beanie, Eve, Fastify
 from benchmarks.facts import Facts
 
-ROOT = Path(__file__).parent.parent
-START_SECONDS, ANSWER_SECONDS = 120.0, 600.0
+FOLDER = Path(__file__).parent
+NODE_MODULES = FOLDER.parent / ".venv-bench" / "fastify" / "node_modules"
 OURS, THEIRS = "{python}", sys.executable
-EVE = [
-    THEIRS,
-    "-m",
-    "gunicorn",
-    "--workers=1",
-    "--no-control-socket",
-    "--threads=4",
-    "--log-level=warning",
-    "--bind=127.0.0.1:{port}",
-    "benchmarks.peers.eve_app:app",
-]
+SERVE = [OURS, "-m", "service", "serve"]
+CONSTANT = [OURS, "-m", "benchmarks.limits.constant"]
+MOTOR = [OURS, "-m", "benchmarks.limits.motor_bytes"]
+EVE = [THEIRS, "-m", "gunicorn", "--workers=1", "--no-control-socket", "--threads=4", "--log-level=warning"]
+EVE += ["--bind=127.0.0.1:{port}", "benchmarks.peers.eve_app:app"]
 BEANIE = [THEIRS, "-m", "uvicorn", "--port={port}", "--log-level=warning", "--no-access-log"]
 BEANIE += ["benchmarks.peers.beanie_app:app"]
+FASTIFY = ["node", str(FOLDER / "peers" / "fastify" / "app.js")]
 NO_TOTALS = {"BENCH_TOTALS": "0"}
+IN_NODE = {"NODE_PATH": str(NODE_MODULES), "NODE_ENV": "production"}
+NO_NODE = "Fastify is not measured: it needs node and npm."
 
 
 @dataclass(frozen=True)
@@ -57,111 +48,17 @@ def system(
     return System(key, title, tuple(command), speak, tuple(more.items()), more.get("BENCH_TOTALS") == "0")
 
 
-SERVE = [OURS, "-m", "service", "serve"]
 SYSTEMS = [
     system("kalends", "Kalends", SERVE, Kalends),
-    system(
-        "constant", "Constant bytes (aiohttp)", [OURS, "-m", "benchmarks.limits.constant", "{port}"], Constant
-    ),
-    system(
-        "motor",
-        "Ready bytes by id (aiohttp, Motor)",
-        [OURS, "-m", "benchmarks.limits.motor_bytes", "{port}"],
-        MotorBytes,
-    ),
+    system("constant", "Constant bytes (aiohttp)", CONSTANT, Constant),
+    system("motor", "Ready-made bodies (aiohttp, Motor)", MOTOR, MotorBytes),
     system("eve", "Eve", EVE, Eve),
-    system("eve_fast", "Eve, totals off", EVE, Eve, **NO_TOTALS),
     system("beanie", "FastAPI + Beanie", BEANIE, Beanie),
     system("beanie_fast", "FastAPI + Beanie, totals off", BEANIE, Beanie, **NO_TOTALS),
+    system("fastify", "Fastify + MongoDB driver", FASTIFY, Fastify, **IN_NODE),
 ]
 TWO = system("kalends2", "Kalends, two processes", SERVE, Kalends, KALENDS_WORKERS="2")
 
 
-class Running:
-    """A running system."""
-
-    def __init__(self, system: System, process: subprocess.Popen[bytes], port: int, facts: Facts) -> None:
-        self.system = system
-        self.port = port
-        self.dialect = system.speak(facts)
-        self._process = process
-
-    def answer(self, request: bytes) -> bytes:
-        """Sends one request and returns the response body; raises an error unless the status is 2xx."""
-        head, _, body = request.partition(b"\r\n\r\n")
-        first, *rest = head.decode().split("\r\n")
-        method, path, _ = first.split(" ")
-        headers = dict(line.split(": ", 1) for line in rest)
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
-        connection.request(method, path, body or None, headers)
-        answer = connection.getresponse()
-        said = answer.read()
-        connection.close()
-        if not 200 <= answer.status < 300:
-            raise RuntimeError(
-                f"{self.system.title} returned {answer.status} for {method} {path}: {said[:500]!r}"
-            )
-        return said
-
-    def wait(self) -> None:
-        """Waits until the system responds with any status but 503."""
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self._process.poll() is None:
-            with suppress(OSError, HTTPException):
-                connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
-                connection.request("GET", "/health/ready")
-                if connection.getresponse().status != 503:
-                    return
-            time.sleep(0.1)
-        raise RuntimeError(f"{self.system.title} did not start")
-
-    def ended(self) -> str | None:
-        """An error message if the process has exited, else None."""
-        status = self._process.poll()
-        return None if status is None else f"{self.system.title} exited with status {status}"
-
-    def peak(self) -> int:
-        """The sum of the peak memory of the process and each of its descendants, in bytes."""
-        pids, found = [self._process.pid], 0
-        for pid in pids:
-            with suppress(OSError):
-                pids += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-                lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-                found += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-        return found
-
-    def stop(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-
-
-@contextmanager
-def running(system: System, python: str, uri: str, database: str, facts: Facts) -> Iterator[Running]:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    command = [part.format(python=python, port=port) for part in system.command]
-    environment = os.environ | {
-        "KALENDS_MONGODB_URI": uri,
-        "KALENDS_DATABASE": database,
-        "KALENDS_PORT": str(port),
-        "KALENDS_AUTH": "token" if facts.public else "open",
-        "KALENDS_ACCESS_LOG": "off",
-        "BENCH_URI": uri,
-        "BENCH_DATABASE": database,
-        "BENCH_STORED": str(facts.stored),
-        **dict(system.variables),
-    }
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        found = Running(system, process, port, facts)
-        found.wait()
-        yield found
-    finally:
-        Running(system, process, port, facts).stop()
+def installed(system: System) -> bool:
+    return system.command[0] != "node" or (shutil.which("node") is not None and NODE_MODULES.exists())

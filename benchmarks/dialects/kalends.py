@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from benchmarks.asks import Ask, BySlug, Create, Item, Listing, RenameVenue, Update
+from benchmarks.asks import Ask, BySlug, Create, Item, Listing, Move, RenameVenue, Update
 from benchmarks.dialects import http
 from benchmarks.facts import Answer, Facts
 
@@ -33,6 +33,10 @@ class Kalends:
                 return http("POST", f"{ROOT}/events", self.body(ask), self._token)
             case Update():
                 return http("PATCH", f"{ROOT}/events/{ask.id}", {"title": ask.title}, self._token)
+            case Move():
+                return http(
+                    "PATCH", f"{ROOT}/events/{ask.id}", {"title": ask.title} | times(ask), self._token
+                )
             case RenameVenue():
                 return http("PATCH", f"{ROOT}/venues/{ask.id}", {"venue": ask.name}, self._token)
 
@@ -40,8 +44,7 @@ class Kalends:
         return {
             "title": ask.title,
             "description": ask.description,
-            "start_date": ask.start.isoformat(" ", "seconds"),
-            "end_date": ask.end.isoformat(" ", "seconds"),
+            **times(ask),
             "timezone": "UTC",
             "cost": "€15",
             "categories": [self._facts.category],
@@ -55,13 +58,19 @@ class Kalends:
         return Answer(len(body), tuple(event["id"] for event in said["events"]), said["total"])
 
 
+def times(ask: Create | Move) -> dict[str, str]:
+    return {"start_date": ask.start.isoformat(" ", "seconds"), "end_date": ask.end.isoformat(" ", "seconds")}
+
+
 def parameters(ask: Listing) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if not ask.usual:
-        found |= {"start_date": ask.since.isoformat(), "end_date": ask.until.isoformat()}
+    if ask.first:
+        found["start_date"] = ask.since.isoformat()
+    if ask.last:
+        found["end_date"] = ask.until.isoformat()
     if ask.place:
         names = ("geoloc_lat", "geoloc_lng", "geoloc_radius")
         found |= dict(zip(names, ask.place, strict=True))
-    named = {"categories": ask.category, "venue": ask.venue, "search": ask.word}
+    named = {"categories": ask.category, "venue": ask.venue, "tags": ask.tag, "search": ask.word}
     found |= {name: value for name, value in named.items() if value is not None}
     return found | ({"page": ask.page} if ask.page > 1 else {})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from urllib.parse import urlencode
+
 from benchmarks.asks import Ask, BySlug, Create, Item, Listing, RenameVenue, Update
 from benchmarks.dialects import http
 from benchmarks.dialects.kalends import Kalends
+from benchmarks.dialects.peers import parameters
 from benchmarks.facts import Answer, Facts
 
 
@@ -31,24 +35,23 @@ class Constant:
 
 
 class MotorBytes:
-    """Requests the events in Kalends' response by ID."""
+    """Requests ready-made bodies: of a list by its conditions, of one event by ID."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
 
     def request(self, ask: Ask) -> bytes | None:
         match ask:
-            case Listing():
-                ids = ",".join(map(str, self._facts.listed[ask].ids))
-                return http("GET", f"/bench_motor_listed?ids={ids}")
+            case Listing(word=None):
+                return http("GET", "/listed?" + urlencode(parameters(ask, self._facts.public)))
             case Item() | BySlug():
-                return http("GET", f"/bench_motor_item?ids={ask.id}")
+                return http("GET", f"/item/{ask.id}")
             case Create():
                 return http("POST", "/new", Kalends(self._facts).body(ask))
             case Update():
                 return http("PATCH", f"/changed/{ask.id}", {"title": ask.title})
-            case RenameVenue():
+            case _:
                 return None
 
     def page(self, body: bytes) -> Answer:
-        return Answer(len(body))
+        return Answer(len(body), tuple(event["_id"] for event in json.loads(body)["events"]))

@@ -1,13 +1,15 @@
-"""The APIs of Eve and of the service built with FastAPI and Beanie."""
+"""The APIs of Eve, and of the services built with FastAPI and Beanie, and with Fastify."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from benchmarks.asks import Ask, BySlug, Create, Item, Listing, RenameVenue, Update
+from benchmarks.asks import Ask, BySlug, Create, Item, Listing, Update
+from benchmarks.conditions import conditions
 from benchmarks.dialects import http
 from benchmarks.facts import EARTH_KM, PER_PAGE, Answer, Facts
 
@@ -59,7 +61,7 @@ class Eve:
                 return http("POST", "/bench_eve_new", written(event, rfc1123))
             case Update():
                 return http("PATCH", f"/bench_eve_changed/{ask.id}", {"title": ask.title})
-            case RenameVenue():
+            case _:
                 return None
 
     def page(self, body: bytes) -> Answer:
@@ -69,25 +71,15 @@ class Eve:
 
 def where(ask: Listing, public: bool) -> dict[str, Any]:
     """The filter as a MongoDB query, which Eve accepts directly."""
-    since, until = map(rfc1123, ask.bounds)
-    within = {"$gte": since, "$lte": until}
-    status: Any = "publish" if public else {"$ne": "trash"}
-    found: dict[str, Any] = {"hide_from_listings": False, "status": status}
-    found |= {"start_utc": within, "end_utc": within}
-    if ask.category is not None:
-        found["categories._id"] = ask.category
-    if ask.venue is not None:
-        found["venue._id"] = ask.venue
-    if ask.word is not None:
-        found["text"] = {"$regex": ask.word}
-    if ask.place:
-        lat, lng, km = ask.place
-        found["venue.point"] = {"$geoWithin": {"$centerSphere": [[lng, lat], km / EARTH_KM]}}
-    return found
+    given = parameters(ask, public, rfc1123)
+    del given["page"]
+    return conditions(**given)
 
 
 class Beanie:
     """Requests to the service in benchmarks/peers/beanie_app.py."""
+
+    time: Callable[[datetime], str] = staticmethod(datetime.isoformat)
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -95,16 +87,16 @@ class Beanie:
     def request(self, ask: Ask) -> bytes | None:
         match ask:
             case Listing():
-                return http("GET", "/events?" + urlencode(parameters(ask, self._facts.public)))
+                return http("GET", "/events?" + urlencode(parameters(ask, self._facts.public, self.time)))
             case Item():
                 return http("GET", f"/events/{ask.id}")
             case BySlug():
                 return http("GET", f"/events/{ask.slug}")
             case Create():
-                return http("POST", "/new", written(new_event(self._facts, ask), datetime.isoformat))
+                return http("POST", "/new", written(new_event(self._facts, ask), self.time))
             case Update():
                 return http("PATCH", f"/changed/{ask.id}", {"title": ask.title})
-            case RenameVenue():
+            case _:
                 return None
 
     def page(self, body: bytes) -> Answer:
@@ -112,13 +104,25 @@ class Beanie:
         return Answer(len(body), tuple(event["_id"] for event in said["events"]), said["total"])
 
 
-def parameters(ask: Listing, public: bool) -> dict[str, Any]:
-    since, until = (moment.isoformat() for moment in ask.bounds)
+def with_zone(moment: datetime) -> str:
+    return f"{moment.isoformat()}Z"
+
+
+class Fastify(Beanie):
+    """Requests to the service in benchmarks/peers/fastify/: the same API, but each time has a zone."""
+
+    time = staticmethod(with_zone)
+
+
+def parameters(
+    ask: Listing, public: bool, time: Callable[[datetime], str] = datetime.isoformat
+) -> dict[str, Any]:
+    since, until = map(time, ask.bounds)
     found: dict[str, Any] = {"since": since, "until": until, "page": ask.page}
     if public:
         found["status"] = "publish"
     if ask.place:
         lat, lng, km = ask.place
         found |= {"lat": lat, "lng": lng, "angle": km / EARTH_KM}
-    named = {"category": ask.category, "venue": ask.venue, "word": ask.word}
+    named = {"category": ask.category, "venue": ask.venue, "tag": ask.tag, "word": ask.word}
     return found | {name: value for name, value in named.items() if value is not None}

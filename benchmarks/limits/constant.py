@@ -1,10 +1,11 @@
-"""Limit A: bare aiohttp. Every request to `/<n>` gets a response of n constant bytes."""
+"""Limit A: bare aiohttp on uvloop. Every request to `/<n>` gets a response of n constant bytes."""
 
 from __future__ import annotations
 
-import sys
+import os
 from functools import cache
 
+import uvloop
 from aiohttp import web
 
 
@@ -21,8 +22,8 @@ async def answer(request: web.Request) -> web.Response:
 def main(port: int) -> None:
     app = web.Application()
     app.router.add_route("*", "/{size}", answer)
-    web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None)
+    web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None, loop=uvloop.new_event_loop())
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(os.environ["BENCH_PORT"]))

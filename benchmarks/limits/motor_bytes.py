@@ -1,24 +1,44 @@
-"""Limit B: bare aiohttp and Motor. Reads fetch ready-made bytes by ID; writes write one document."""
+"""Limit B: bare aiohttp and Motor on uvloop. Lists find ready-made bodies; writes write one document."""
 
 from __future__ import annotations
 
 import os
-import sys
+from datetime import datetime
 from typing import Any
 
+import uvloop
 from aiohttp import web
 from motor.motor_asyncio import AsyncIOMotorClient
+from multidict import MultiMapping
 
-Handler = Any
+from benchmarks.conditions import ORDER, conditions
+from benchmarks.facts import PER_PAGE
+
+READ: dict[str, Any] = {"status": str, "category": int, "venue": int, "tag": int}
+READ |= dict.fromkeys(("lat", "lng", "angle"), float)
+BODY = {"_id": 0, "body": 1}
+
+
+def wanted(query: MultiMapping[str]) -> dict[str, Any]:
+    """The conditions of a list from its query, without any check."""
+    since, until = (datetime.fromisoformat(query[name]) for name in ("since", "until"))
+    given: dict[str, Any] = {name: read(query[name]) for name, read in READ.items() if name in query}
+    return conditions(since, until, **given)
 
 
 def routes(database: Any, stored: int) -> list[web.RouteDef]:
     """`stored` is the size in bytes of an event as Kalends stores it."""
+    ready, items = database["bench_ready"], database["bench_motor_item"]
 
-    async def read(request: web.Request) -> web.Response:
-        ids = [int(id) for id in request.query["ids"].split(",")]
-        rows = await database[request.match_info["name"]].find({"_id": {"$in": ids}}).to_list(None)
-        return web.Response(body=b"".join([row["body"] for row in rows]), content_type="application/json")
+    async def listed(request: web.Request) -> web.Response:
+        found = ready.find(wanted(request.query), BODY).sort(ORDER)
+        rows = await found.skip((int(request.query["page"]) - 1) * PER_PAGE).limit(PER_PAGE).to_list(PER_PAGE)
+        body = '{"events":[' + ",".join([row["body"] for row in rows]) + "]}"
+        return web.Response(text=body, content_type="application/json")
+
+    async def item(request: web.Request) -> web.Response:
+        row = await items.find_one({"_id": int(request.match_info["id"])})
+        return web.Response(body=row["body"], content_type="application/json")
 
     async def create(request: web.Request) -> web.Response:
         body = await request.read()
@@ -34,7 +54,8 @@ def routes(database: Any, stored: int) -> list[web.RouteDef]:
         return web.Response(body=body, content_type="application/json")
 
     return [
-        web.get("/{name:bench_motor_(listed|item)}", read),
+        web.get("/listed", listed),
+        web.get("/item/{id}", item),
         web.post("/new", create),
         web.patch("/changed/{id}", update),
     ]
@@ -48,4 +69,6 @@ async def application() -> web.Application:
 
 
 if __name__ == "__main__":
-    web.run_app(application(), host="127.0.0.1", port=int(sys.argv[1]), access_log=None, print=None)
+    port = int(os.environ["BENCH_PORT"])
+    loop = uvloop.new_event_loop()
+    web.run_app(application(), host="127.0.0.1", port=port, access_log=None, print=None, loop=loop)

@@ -14,6 +14,7 @@ from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 from pymongo import AsyncMongoClient
 
+from benchmarks.conditions import conditions
 from benchmarks.peers.models import EventBody
 
 TOTALS = os.environ.get("BENCH_TOTALS") != "0"
@@ -83,27 +84,15 @@ async def index(
     status: str | None = None,
     category: int | None = None,
     venue: int | None = None,
+    tag: int | None = None,
     word: str | None = None,
     lat: float | None = None,
     lng: float | None = None,
     angle: float | None = None,
     page: int = 1,
 ) -> Page:
-    conditions: dict[str, Any] = {
-        "hide_from_listings": False,
-        "status": status or {"$ne": "trash"},
-        "start_utc": {"$gte": since, "$lte": until},
-        "end_utc": {"$gte": since, "$lte": until},
-    }
-    if category is not None:
-        conditions["categories._id"] = category
-    if venue is not None:
-        conditions["venue._id"] = venue
-    if word is not None:
-        conditions["text"] = {"$regex": word}
-    if angle is not None:
-        conditions["venue.point"] = {"$geoWithin": {"$centerSphere": [[lng, lat], angle]}}
-    found = Event.find(conditions)
+    wanted = conditions(since, until, status, category, venue, tag, word, lat, lng, angle)
+    found = Event.find(wanted)
     total = await found.count() if TOTALS else None
     rows = found.sort("+start_utc", "+_id").skip((page - 1) * 12).limit(12).project(EventView)
     return Page(events=await rows.to_list(), total=total)

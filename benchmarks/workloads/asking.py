@@ -1,34 +1,24 @@
-"""The workloads: which requests are sent, over how many connections."""
+"""The requests to the loaded data, except those for different lists."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from benchmarks.asks import Ask, BySlug, Create, Item, Listing, RenameVenue, Update
+from benchmarks.asks import Ask, BySlug, Create, Item, Listing, Move, RenameVenue, Update
 from benchmarks.facts import PER_PAGE, Facts
 
 POPULATION = 20_000
 """Number of random events to request; all of them if there are fewer."""
+FIRST = 200
+"""Number of these that are requested before the measurement."""
 CREATED = 12_000
 """Number of events to create: more than all rounds can, so that titles are new."""
 DEEP = 50_000
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Requests that are repeated for a while; `two` compares two processes of Kalends with one."""
-
-    name: str
-    title: str
-    asks: list[Ask]
-    connections: int | None = None
-    two: bool = False
-
-    @property
-    def lists(self) -> bool:
-        return all(isinstance(ask, Listing) for ask in self.asks)
+PAGES = 300
+"""Number of consecutive pages to request."""
+SPAN = timedelta(days=700)
+"""The events of the data start within this time."""
 
 
 class Asking:
@@ -41,7 +31,7 @@ class Asking:
         self.ids = self._chance.sample(seen, min(len(seen), POPULATION))
         today = datetime.now(UTC).date()
         self.plain = Listing(today, in_two_years(today))
-        self.window = Listing(today + timedelta(100), today + timedelta(130), usual=False)
+        self.window = Listing(today + timedelta(100), today + timedelta(130), first=True, last=True)
 
     def listing(self, **filter: object) -> list[Ask]:
         return [Listing(self.plain.since, self.plain.until, **filter)]  # type: ignore[arg-type]
@@ -51,19 +41,57 @@ class Asking:
         return " ".join(self._new.choices(self._facts.words, k=5))
 
     def items(self) -> list[Ask]:
-        return [Item(id) for id in self.ids]
+        return [Item(id) for id in self.ids[FIRST:]]
+
+    def first_items(self) -> list[Ask]:
+        return [Item(id) for id in self.ids[:FIRST]]
 
     def slugs(self) -> list[Ask]:
-        return [BySlug(id, f"event-{id - self._facts.first}") for id in self.ids]
+        return [self._by_slug(id) for id in self.ids[FIRST:]]
+
+    def first_slugs(self) -> list[Ask]:
+        return [self._by_slug(id) for id in self.ids[:FIRST]]
+
+    def _by_slug(self, id: int) -> Ask:
+        return BySlug(id, f"event-{id - self._facts.first}")
 
     def created(self) -> list[Ask]:
         return [self._create() for _ in range(CREATED)]
 
     def _create(self) -> Create:
-        start = datetime.combine(self.plain.since, datetime.min.time())
-        start += timedelta(minutes=self._chance.randrange(700 * 24 * 60))
+        start = self._start()
         description = " ".join(self._chance.choices(self._facts.words, k=95))
         return Create(self.title(), description, start, start + timedelta(hours=3))
+
+    def _start(self) -> datetime:
+        midnight = datetime.combine(self.plain.since, datetime.min.time())
+        return midnight + timedelta(minutes=self._chance.randrange(SPAN // timedelta(minutes=1)))
+
+    def moves(self) -> list[Ask]:
+        """New titles and dates for random events."""
+        starts = ((id, self._start()) for id in self.ids)
+        return [Move(id, self.title(), start, start + timedelta(hours=3)) for id, start in starts]
+
+    @property
+    def deep_page(self) -> int:
+        """Page 50,000, or one beyond the middle if there are fewer events."""
+        return min(DEEP, self._facts.number * 6 // 10 // PER_PAGE)
+
+    def pages(self, first: int) -> list[Ask]:
+        """Consecutive pages of the default list, in random order."""
+        return self._pages(first, first + self._fewest())
+
+    def next_pages(self, first: int) -> list[Ask]:
+        """A few pages after those."""
+        return self._pages(first + self._fewest(), first + self._fewest() + 10)
+
+    def _fewest(self) -> int:
+        return min(PAGES, self.deep_page // 4)
+
+    def _pages(self, first: int, end: int) -> list[Ask]:
+        numbers = list(range(first, end))
+        self._chance.shuffle(numbers)
+        return [Listing(self.plain.since, self.plain.until, page=number) for number in numbers]
 
     def updates(self) -> list[Ask]:
         return [Update(id, self.title()) for id in self.ids]
@@ -87,25 +115,3 @@ def in_two_years(today: date) -> date:
         return today.replace(year=today.year + 2)
     except ValueError:  # the 29th of February
         return today.replace(year=today.year + 2, day=28)
-
-
-def workloads(asking: Asking, facts: Facts) -> list[Workload]:
-    place = (0.0, 0.0, 150.0)
-    found = [
-        Workload("list", "Default list", asking.listing()),
-        Workload("category", "List by category", asking.listing(category=facts.category)),
-        Workload("venue", "List by venue", asking.listing(venue=facts.venue)),
-        Workload("window", "Date window of 30 days", [asking.window]),
-        Workload("search", "Search for a rare word", asking.listing(word=facts.word)),
-        Workload("radius", "Within 150 km of a place", asking.listing(place=place)),
-        Workload("item", "One event by id", asking.items()),
-        Workload("again", "One of 1,000 events by id", asking.items()[:1000]),
-        Workload("slug", "One event by slug", asking.slugs()),
-        Workload("create", "Create an event", asking.created()),
-        Workload("update", "Change an event's title", asking.updates()),
-        Workload("fanout", "Rename a venue of 1,000 events", asking.renamings(), connections=1),
-        Workload("mixed", "95 % reads, 5 % writes", asking.mixed()),
-    ]
-    if facts.number > DEEP * PER_PAGE * 1.1:
-        found.append(Workload("deep", f"Page {DEEP:,} of the list", asking.listing(page=DEEP)))
-    return [*found, Workload("workers", "Default list, two processes", asking.listing(), two=True)]

@@ -10,17 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from benchmarks.table import times
-from benchmarks.targets import ratio
+from benchmarks.report.table import times
+from benchmarks.report.targets import ratio
 
 COLOURS = {
     "kalends": "#c2410c",
     "constant": "#d5dce6",
     "motor": "#a3aebd",
     "eve": "#0f766e",
-    "eve_fast": "#74b8b1",
     "beanie": "#3b5b92",
     "beanie_fast": "#96add6",
+    "fastify": "#7c5e99",
 }
 INK, FAINT, GRID = "#1f2937", "#6b7280", "#e5e7eb"
 WIDTH, HEAD, FOOT, BAR = 9.0, 1.12, 0.3, 0.135
@@ -28,13 +28,16 @@ WIDTH, HEAD, FOOT, BAR = 9.0, 1.12, 0.3, 0.135
 HEADING = 1.9
 """Height of a workload's heading, in bars."""
 DPI = 200
+SHOWN = ("changing", "start")
+"""Workloads of Kalends alone that are drawn."""
 Loads = list[dict[str, Any]]
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Draws two columns, with the workloads that the peers support too."""
+    """Draws two columns: different requests first, then the workloads that the peers support too."""
     mpl.rcParams.update({"font.family": "DejaVu Sans", "font.size": 8, "text.color": INK})
-    loads = [load for load in result["workloads"].values() if "eve" in load["systems"]]
+    found = result["workloads"]
+    loads = [load for name, load in found.items() if name in SHOWN or "beanie" in load["systems"]]
     half = next(at for at in range(len(loads) + 1) if height_of(loads[:at]) >= height_of(loads) / 2)
     columns = [loads[:half], loads[half:]]
     rows = max(map(height_of, columns))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from benchmarks.systems import FOLDER
 
 THEIRS = ("eve", "flask", "gunicorn", "fastapi", "beanie", "pydantic", "uvicorn", "uvloop", "pymongo")
 
@@ -23,5 +26,11 @@ def facts(ours: dict[str, str], mongodb: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "mongodb": mongodb,
         "kalends": ours,
-        "peers": {name: version(name) for name in THEIRS},
+        "peers": {name: version(name) for name in THEIRS} | in_node(),
     }
+
+
+def in_node() -> dict[str, str]:
+    """The versions that the peer in Node.js is locked to."""
+    package = json.loads((FOLDER / "peers" / "fastify" / "package.json").read_text())
+    return {f"node: {name}": number for name, number in package["dependencies"].items()}

@@ -1,6 +1,7 @@
 """The load generator: a separate process that keeps connections busy with prepared requests.
 
-Reads a job as JSON from stdin and writes the measurements as JSON to stdout.
+Reads a job as JSON from stdin (`port`, `requests`, `once`, `connections`, `seconds`) and writes the
+measurements as JSON to stdout. With `once` no request is sent a second time: it ends when there are no more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from itertools import cycle
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -26,17 +28,24 @@ PATIENCE = 600.0
 class Load:
     """The requests to send, and the measurements."""
 
-    def __init__(self, port: int, requests: list[bytes], seconds: float) -> None:
-        self.port = port
-        self.requests: Iterator[bytes] = cycle(requests)
+    def __init__(self, job: dict[str, Any]) -> None:
+        requests = [text.encode("latin-1") for text in job["requests"]]
+        self.port: int = job["port"]
+        self.requests: Iterator[bytes] = iter(requests) if job["once"] else cycle(requests)
+        self.left: float = len(requests) if job["once"] else inf
+        """Number of requests that may still be sent."""
         self.latencies: list[float] = []
         self.size = 0
         self.errors: list[str] = []
         self.begun = perf_counter()
-        self.until = self.begun + seconds
+        self.until = self.begun + job["seconds"]
 
     def ended(self) -> bool:
-        return perf_counter() >= self.until or len(self.errors) > 10
+        return self.left <= 0 or perf_counter() >= self.until or len(self.errors) > 10
+
+    def next(self) -> bytes:
+        self.left -= 1
+        return next(self.requests)
 
     def measured(self) -> dict[str, Any]:
         took = sorted(self.latencies)
@@ -46,6 +55,7 @@ class Load:
             "rate": number / (perf_counter() - self.begun),
             "p50": took[number // 2] * 1000 if took else None,
             "p99": took[min(number - 1, number * 99 // 100)] * 1000 if took else None,
+            "max": took[-1] * 1000 if took else None,
             "size": self.size / number if number else 0,
             "errors": self.errors,
         }
@@ -72,7 +82,7 @@ class Connection(asyncio.Protocol):
             return
         self.head, self.missing = b"", -1
         self.sent = perf_counter()
-        self.transport.write(next(self.load.requests))
+        self.transport.write(self.load.next())
 
     def data_received(self, data: bytes) -> None:
         if self.missing < 0:
@@ -129,8 +139,7 @@ async def keep_busy(load: Load) -> None:
 
 
 async def measure(job: dict[str, Any]) -> dict[str, Any]:
-    requests = [text.encode("latin-1") for text in job["requests"]]
-    load = Load(job["port"], requests, job["seconds"])
+    load = Load(job)
     async with asyncio.TaskGroup() as group:
         for _ in range(job["connections"]):
             group.create_task(keep_busy(load))

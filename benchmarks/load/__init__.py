@@ -1,0 +1,1 @@
+"""The load generator, and the writers that run beside it."""

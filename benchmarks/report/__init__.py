@@ -1,0 +1,1 @@
+"""What a run reports: tables, targets, a chart and the machine."""
