@@ -12,7 +12,6 @@ from urllib.parse import quote, urlencode
 import orjson
 from aiohttp import web
 
-from handlers.parameters import query_pairs
 from handlers.replies import Answer, Reply
 from schemas.kind import Document, Kind, View
 
@@ -58,14 +57,20 @@ def wanted_versions(request: web.Request) -> frozenset[int] | None:
 
 
 def list_answer(
-    request: web.Request, kind: Kind, total: int, items: list[bytes], query: Mapping[str, Any], view: View
+    pairs: list[tuple[str, str]],
+    kind: Kind,
+    total: int,
+    items: list[bytes],
+    query: Mapping[str, Any],
+    view: View,
 ) -> Answer:
     """One page of a list, assembled from rendered records."""
     number, pages = query["page"], math.ceil(total / query["per_page"])
     links = {"next": number + 1 if number < pages else 0, "prev": number - 1 if number > 1 else 0}
-    urls = {name: page_url(request, kind, view, to) for name, to in links.items() if to}
+    pages_url = list_url(pairs, kind, view)
+    urls = {name: f"{pages_url}{to}" for name, to in links.items() if to}
     body: Document = {kind.plural: [orjson.Fragment(item) for item in items]}
-    body["rest_url"] = page_url(request, kind, view, number)
+    body["rest_url"] = f"{pages_url}{number}"
     body |= {f"{long}_rest_url": urls[name] for name, long in LONG.items() if name in urls}
     body |= {"total": total, "total_pages": pages}
     headers = {"Content-Type": JSON, "X-TEC-Total": str(total), "X-TEC-TotalPages": str(pages)}
@@ -78,8 +83,7 @@ def list_answer(
 LONG = {"next": "next", "prev": "previous"}
 
 
-def page_url(request: web.Request, kind: Kind, view: View, number: int) -> str:
-    """The URL of a page of this list, with every filter of the request."""
-    kept = [(name, value) for name, value in query_pairs(request) if name not in ("page", "password")]
-    pairs = [*kept, ("page", str(number))]
-    return f"{view.site.api}/{kind.plural}?{urlencode(pairs, quote_via=quote)}"
+def list_url(pairs: list[tuple[str, str]], kind: Kind, view: View) -> str:
+    """The URL of the pages of this list, with every filter of the request; the number of a page follows."""
+    kept = [(name, value) for name, value in pairs if name not in ("page", "password")]
+    return f"{view.site.api}/{kind.plural}?{urlencode([*kept, ('page', '')], quote_via=quote)}"

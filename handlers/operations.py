@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aiohttp.typedefs import Handler
 
 from handlers.ports import Store
-from handlers.records import EventReadInput, Memories, PasswordInput, RecordHandlers
+from handlers.records import Caches, EventReadInput, PasswordInput, RecordHandlers
 from schemas import errors
 from schemas.errors import InvalidFields, Problem
 from schemas.kind import Input, Kind, ReadInput, reader_of
@@ -43,9 +43,9 @@ class Operation:
         return self.id if method == self.methods[-1] else self.id + method.capitalize()
 
 
-def operations(kind: Kind, store: Store, site: Site, kept: Memories) -> list[Operation]:
+def operations(kind: Kind, store: Store, site: Site, caches: Caches) -> list[Operation]:
     """The operations on one kind; posts can be addressed by slug too."""
-    handlers = RecordHandlers(kind, store, site, kept)
+    handlers = RecordHandlers(kind, store, site, caches)
     table = [*on_list(kind, handlers), *on_item(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.schema)]
     if kind.is_post:
         path = f"/{kind.plural}/by-slug/{{slug:[^/]+}}"

@@ -13,13 +13,18 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from handlers.answers import item_answer, list_answer, wanted_versions
-from handlers.kept import Kept, holds_until
-from handlers.memory import Memory
-from handlers.parameters import body_values, language_of, query_pairs, query_values
+from handlers.parameters import body_values, language_of, query_pairs, query_values, values_of
 from handlers.ports import Ref, Store
 from handlers.replies import Answer, not_modified
-from handlers.shelf import Shelf
-from handlers.singles import Singles
+from handlers.response_cache import (
+    ByteCache,
+    FragmentCache,
+    PageCache,
+    RecordCache,
+    expires,
+    record_answer,
+    record_tag,
+)
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
 from schemas.fields import LARGEST
@@ -46,41 +51,41 @@ class EventReadInput(PasswordInput, ReadInput):
     """Parameters of a GET of one event."""
 
 
-class Memories(NamedTuple):
+class Caches(NamedTuple):
     """The response caches, shared by all kinds."""
 
-    shelf: Shelf
-    kept: Kept
-    singles: Singles
+    pages: PageCache
+    fragments: FragmentCache
+    records: RecordCache
 
 
-def memories(store: Store, memory: Memory) -> Memories:
-    return Memories(Shelf(store, memory), Kept(store, memory), Singles(memory))
+def caches(store: Store, cache: ByteCache) -> Caches:
+    return Caches(PageCache(store, cache), FragmentCache(store, cache), RecordCache(cache))
 
 
 class RecordHandlers:
     """The handlers of one kind. Each parses the request, calls the store and builds the response."""
 
-    def __init__(self, kind: Kind, store: Store, site: Site, memories: Memories) -> None:
+    def __init__(self, kind: Kind, store: Store, site: Site, caches: Caches) -> None:
         self.kind = kind
         self.store = store
         self.site = site
-        self.shelf, self.kept, self.singles = memories
+        self.pages, self.fragments, self.cached_records = caches
 
     async def index(self, request: web.Request) -> web.StreamResponse:
         view = View(self.site, request[CALLER])
 
         async def make() -> tuple[Answer, datetime]:
-            sent = query_values(request, self.kind.query)
-            query, problems = load_valid(self.kind.query, sent, view.site)
+            pairs = query_pairs(request)
+            query, problems = load_valid(self.kind.query, values_of(pairs, self.kind.query), view.site)
             selection = self._selection(query, problems)
             page = await self.store.page(self.kind, query, view.caller, problems)
-            items = await self.shelf.listed(self.kind, page.heads, replace(view, selection=selection))
-            answer = list_answer(request, self.kind, page.total, items, query, view)
-            return answer, holds_until(query, query_pairs(request), view.site)
+            items = await self.fragments.listed(self.kind, page.heads, replace(view, selection=selection))
+            answer = list_answer(pairs, self.kind, page.total, items, query, view)
+            return answer, expires(query, pairs, view.site)
 
         asked = (self.site.namespace, self.kind.name, request.rel_url.raw_query_string, view.caller.sight)
-        return (await self.kept.answer(asked, make)).to(request)
+        return (await self.pages.answer(asked, make)).to(request)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         caller = writer(request, self.kind)
@@ -93,20 +98,21 @@ class RecordHandlers:
         sent = query_values(request, EventReadInput)
         view = View(self.site, request[CALLER], self._selected(sent))
         kind, ref = self.kind, addressed(request, self.kind)
-        kept = self.singles.take(kind, ref, view)
-        # On a cache miss the record is read anyway: the last known clock will do, without a round trip.
-        clock = await self.store.clock.read() if kept else self.store.clock.last
-        if kept and kept.holds(clock):
+        kept = self.cached_records.take(kind, ref, view)
+        # On a cache miss the record is read anyway: the last known position will do, without a round trip.
+        position = await self.store.feed.catch_up() if kept else self.store.feed.last
+        if kept and kept.holds(position):
             return kept.answer.to(request)
         password = sent_password(request, sent)
         if kept or "If-None-Match" in request.headers:
             head = await self.store.head(kind, ref, view.caller, password)
-            if unchanged := not_modified(request, self.singles.tag(kind, head, view)):
+            if unchanged := not_modified(request, record_tag(kind, head, view)):
                 return unchanged
             if kept and kept.shows(kind, head):
-                return self.singles.keep(kind, ref, head, view, clock, kept.answer).to(request)
+                return self.cached_records.keep(kind, ref, head, view, position, kept.answer).to(request)
         record = await self.store.read(kind, ref, view.caller, password)
-        answer = self.singles.render(kind, ref, record, view, clock)
+        answer = record_answer(kind, record, view)
+        self.cached_records.keep(kind, ref, record, view, position, answer)
         # Records read in one batch are all rendered before the first response is sent; Reply.write_eof says
         # why.
         await asyncio.sleep(0)
@@ -158,7 +164,7 @@ class RecordHandlers:
     ) -> web.StreamResponse:
         """The response to a write: the new state of the record, with warnings about the request."""
         view, language = View(self.site, request[CALLER]), language_of(request)
-        tag = self.singles.tag(self.kind, record, view, "written")
+        tag = record_tag(self.kind, record, view, "written")
         warnings = [translate(text, language) for text in warnings_of(self.kind, sent)]
         return item_answer(self.kind, record, view, tag, warnings, status)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from handlers import document, health, index, pages
-from handlers.memory import Memory
 from handlers.operations import Operation, operations
-from handlers.records import Memories, memories
+from handlers.records import Caches, caches
+from handlers.response_cache import ByteCache
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
@@ -29,14 +29,14 @@ from service.traffic import TRAFFIC, Traffic
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """The application; it opens no files or connections of its own."""
-    traffic, cross_site, ids, memory = Traffic(settings), CrossSite(settings), RequestIds(), Memory()
-    outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(memory)]
+    traffic, cross_site, ids, cache = Traffic(settings), CrossSite(settings), RequestIds(), ByteCache()
+    outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(cache)]
     passed = [*outer, *guards(settings, store, cross_site)]
     app = web.Application(middlewares=passed, client_max_size=settings.max_body)
     app[TRAFFIC], app[REQUEST_IDS] = traffic, ids
-    kept = memories(store, memory)
+    shared = caches(store, cache)
     for prefix in (store.site.namespace, *settings.aliases):
-        mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, kept))
+        mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, shared))
     app.add_routes(pages.routes(store.site))
     app.add_routes(health.routes(store))
     return app
@@ -51,9 +51,9 @@ def guards(settings: Settings, store: Store, cross_site: CrossSite) -> list[Midd
     return [*passed, identify(settings.access, store.tokens, cross_site.check)]
 
 
-def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
+def route_table(site: Site, store: Store, caches: Caches) -> list[Operation]:
     """The operations under one path prefix; links in their responses start with it."""
-    records = [operation for kind in KINDS for operation in operations(kind, store, site, kept)]
+    records = [operation for kind in KINDS for operation in operations(kind, store, site, caches)]
     table: list[Operation] = []
     described = document.operations(site, table, problem_body)
     table += [*index.operations(site, table), *described, *records]
@@ -62,7 +62,7 @@ def route_table(site: Site, store: Store, kept: Memories) -> list[Operation]:
 
 def mount(app: web.Application, prefix: str, table: Iterable[Operation]) -> None:
     """Add the operations with and without a trailing slash; all methods of a path share one resource."""
-    resource = cache(app.router.add_resource)
+    resource = functools.cache(app.router.add_resource)
     for operation in table:
         bare = prefix + operation.path.rstrip("/")
         for path in (bare, bare + "/"):

@@ -6,12 +6,13 @@ import asyncio
 import re
 import zlib
 from functools import lru_cache
+from typing import cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from handlers.memory import Drawer, Memory
 from handlers.replies import Answer, Reply
+from handlers.response_cache import ByteCache
 
 SMALLEST = 1000
 """Size in bytes below which compression gains nothing."""
@@ -39,16 +40,14 @@ def pack(body: bytes, coding: str) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
-def pack_answers(memory: Memory) -> Middleware:
-    packed = Drawer[Answer](memory, "packed")
-
+def pack_answers(cache: ByteCache) -> Middleware:
     async def packing(answer: Answer, coding: str) -> Answer:
-        key = (coding, answer.status, answer.tag)
-        if answer.tag and (kept := packed.take(key)) is not None:
-            return kept
+        key = ("compressed", coding, answer.status, answer.tag)
+        if answer.tag and (cached := cache.take(*key)) is not None:
+            return cast(Answer, cached)
         small = await packed_answer(answer, coding)
         if answer.tag:
-            packed.keep(key, small, small.size)
+            cache.keep(small, small.size, *key)
         return small
 
     @web.middleware

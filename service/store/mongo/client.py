@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -21,6 +22,13 @@ Collection = AsyncIOMotorCollection[dict[str, Any]]
 def collections(database: Database) -> Callable[[str], Collection]:
     """Return a function from names to collections. It caches them: Motor is slow to create the objects."""
     return cache(database.__getitem__)
+
+
+async def aggregate(
+    collection: Collection, pipeline: list[dict[str, Any]], **options: Any
+) -> list[dict[str, Any]]:
+    """Run an aggregation and return all rows, in a single call to a thread; Motor's cursors need several."""
+    return await asyncio.to_thread(lambda: list(collection.delegate.aggregate(pipeline, **options)))
 
 
 def connect(uri: str) -> Client:
