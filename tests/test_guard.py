@@ -38,11 +38,12 @@ class Most(NamedTuple):
 
 LISTS = {
     # The clock, the changes since, that there are no more, the page with its total, the event that changed.
+    # With a filter by linked records the clock once more, at the same time as the page.
     "": Most(5, 20),
-    "categories={category}": Most(5, 20),
-    "tags={tag}": Most(5, 20),
-    "venue={venue}": Most(5, 20),
-    "organizer={organizer}": Most(5, 20),
+    "categories={category}": Most(6, 20),
+    "tags={tag}": Most(6, 20),
+    "venue={venue}": Most(6, 20),
+    "organizer={organizer}": Most(6, 20),
     "start_date=2027-06-01&end_date=2027-06-30": Most(5, 20),
     "featured=1": Most(5, 20),
     "page=3": Most(5, 20),
