@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,8 @@ from service.store.lists.other_filters import post_list, term_list
 from service.store.lists.query import ListQuery
 from service.store.lists.resolver import FilterResolver
 from service.store.lists.totals import Totals
-from service.store.mongo.client import Database, aggregate
+from service.store.mongo.client import Database, aggregate, collections
+from service.store.mongo.coalescing import Batcher
 from service.store.mongo.loaders import HEAD_FIELDS
 from service.store.search import Vocabulary
 
@@ -28,6 +29,8 @@ MAX_COUNTED = 200
 MAX_SKIPPED = 1000
 """A page behind at most this many records is found by skipping them."""
 MAX_ATTEMPTS = 10
+MAX_IN_FLIGHT, MAX_BATCH = 2, 8
+"""Concurrent commands for pages, and pages read by one of them."""
 NO_PROBLEMS = Problems()
 Filters = Callable[[FilterResolver, Kind, Mapping[str, Any], Caller, Problems], Awaitable[ListQuery]]
 
@@ -47,13 +50,23 @@ class Page:
     total: int
 
 
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A pipeline to run on a collection."""
+
+    plural: str
+    pipeline: list[Document]
+
+
 class Lists:
     """Finds pages of lists."""
 
     def __init__(self, database: Database, site: Site, feed: ChangeFeed, vocabulary: Vocabulary) -> None:
-        self._database, self._site, self._feed = database, site, feed
+        self._site, self._feed = site, feed
         self._resolver = FilterResolver(database, site, feed, vocabulary)
         self._totals = Totals(database, site, feed)
+        self._collection = collections(database)
+        self._reads = Batcher[Read, list[Document]](self._read_together, MAX_IN_FLIGHT, MAX_BATCH)
 
     async def query(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
@@ -93,7 +106,8 @@ class Lists:
         if (window := self._totals.window(asked)) is None:
             return await self._counted(kind, asked, skip, limit)
         if skip <= MAX_SKIPPED and self._totals.is_known(asked):
-            rows, _ = await asyncio.gather(self._rows(kind, asked, skip, limit), self._feed.catch_up())
+            pipeline = asked.page(skip, limit, HEAD_FIELDS)
+            rows, _ = await asyncio.gather(self._read(kind, pipeline), self._feed.catch_up())
             if histogram := self._totals.current(asked):
                 return Page(rows, histogram.total(window))
         elif skip < MAX_COUNTED and not self._totals.is_known(asked):
@@ -111,7 +125,8 @@ class Lists:
         few = [{"$limit": max_total}] if max_total else []
         count = [{"$match": asked.filter}, *few, {"$count": "total"}]
         union = {"$unionWith": {"coll": kind.plural, "pipeline": count}}
-        rows = await self._aggregate(kind, asked, [*asked.page(skip, limit, HEAD_FIELDS), union])
+        page = [*asked.page(skip, limit, HEAD_FIELDS), union]
+        rows = await (self._aggregate(kind, asked, page) if max_total is None else self._read(kind, page))
         total = rows.pop()["total"] if rows and "total" in rows[-1] else 0
         return Page(rows, total)
 
@@ -138,7 +153,23 @@ class Lists:
 
     async def _aggregate(self, kind: Kind, asked: ListQuery, pipeline: list[Document]) -> list[Document]:
         options = {"hint": asked.hint} if asked.hint else {}
-        return await aggregate(self._database[kind.plural], pipeline, **options)
+        return await aggregate(self._collection(kind.plural), pipeline, **options)
+
+    async def _read(self, kind: Kind, pipeline: list[Document]) -> list[Document]:
+        """Run a pipeline that takes little time, together with those of concurrent requests: most of the time
+        that a command needs is the driver's."""
+        return await self._reads.load(Read(kind.plural, pipeline)) or []
+
+    async def _read_together(self, reads: Sequence[Read]) -> dict[Read, list[Document]]:
+        first, *others = [[*read.pipeline, {"$set": {"part": at}}] for at, read in enumerate(reads)]
+        unions = [
+            {"$unionWith": {"coll": read.plural, "pipeline": pipeline}}
+            for read, pipeline in zip(reads[1:], others, strict=True)
+        ]
+        found: dict[Read, list[Document]] = {read: [] for read in reads}
+        for row in await aggregate(self._collection(reads[0].plural), [*first, *unions]):
+            found[reads[row.pop("part")]].append(row)
+        return found
 
 
 def found(page: Page, kind: Kind, query: Mapping[str, Any]) -> Page:

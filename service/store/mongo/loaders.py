@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from service.store.mongo.client import Collection, Database, collections
+from service.store.mongo.client import Collection, Database, aggregate, collections, find
 from service.store.mongo.coalescing import Batcher
 
 Ref = int | str
@@ -55,11 +55,11 @@ async def find_in_many(
     the number of its query."""
     if len(parts) == 1:
         plural, wanted = parts[0]
-        return [(0, row) for row in await collection(plural).find(wanted, shown).to_list(None)]
+        return [(0, row) for row in await find(collection(plural), wanted, shown)]
     first, *others = [
         Row(coll=plural, pipeline=[{"$match": wanted}, {"$project": shown}, {"$set": {"part": at}}])
         for at, (plural, wanted) in enumerate(parts)
     ]
     united = [*first["pipeline"], *({"$unionWith": other} for other in others)]
-    rows = await collection(first["coll"]).aggregate(united).to_list(None)
+    rows = await aggregate(collection(first["coll"]), united)
     return [(row.pop("part"), row) for row in rows]
