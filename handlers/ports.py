@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 from schemas.caller import Caller
@@ -29,7 +29,7 @@ class ChangeFeed(Protocol):
 
     @property
     def last(self) -> int | None: ...
-    async def catch_up(self) -> int | None: ...
+    def catch_up(self) -> Awaitable[int | None]: ...
 
 
 class Store(Protocol):

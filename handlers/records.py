@@ -59,8 +59,8 @@ class Caches(NamedTuple):
     records: RecordCache
 
 
-def caches(store: Store, cache: ByteCache) -> Caches:
-    return Caches(PageCache(store, cache), FragmentCache(store, cache), RecordCache(cache))
+def caches(store: Store, responses: ByteCache, fragments: ByteCache) -> Caches:
+    return Caches(PageCache(store, responses), FragmentCache(store, fragments), RecordCache(responses))
 
 
 class RecordHandlers:

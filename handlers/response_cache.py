@@ -1,4 +1,4 @@
-"""Response caches: list pages, records rendered for lists, single records; in one LRU limited in bytes."""
+"""Response caches: list pages, records rendered for lists, single records; LRUs limited in bytes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from schemas.event_view import blanked, is_locked
 from schemas.kind import Document, Kind, View
 from schemas.site import Site
 
-MAX_BYTES = 136 * 1024 * 1024
-"""Maximum size of all response caches of a process together."""
+FRAGMENT_BYTES, RESPONSE_BYTES = 96 * 1024 * 1024, 40 * 1024 * 1024
+"""Maximum sizes of the caches of a process: records rendered for lists, and whole responses. Separate:
+pages that are requested once would otherwise displace the records that other pages are made of."""
 ENTRY_BYTES = 1000
 """Estimated overhead of each entry: its key, headers and ETag."""
 FORM = 2
@@ -34,12 +35,14 @@ Make = Callable[[], Awaitable[tuple[Answer, datetime]]]
 class ByteCache(LRUCache[Key, tuple[Any, int]]):
     """An LRU cache of values with their sizes in bytes. Callers share it: each key begins with their name."""
 
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int) -> None:
         super().__init__(max_bytes, getsizeof=lambda entry: entry[1] + ENTRY_BYTES)
 
     def take(self, *key: Hashable) -> Any:
-        found = self.get(key)
-        return None if found is None else found[0]
+        try:
+            return self[key][0]
+        except KeyError:
+            return None
 
     def keep(self, value: Any, size: int, *key: Hashable) -> None:
         if size + ENTRY_BYTES <= self.maxsize:

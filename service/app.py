@@ -13,7 +13,7 @@ from config import Settings
 from handlers import document, health, index, pages
 from handlers.operations import Operation, operations
 from handlers.records import Caches, caches
-from handlers.response_cache import ByteCache
+from handlers.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
@@ -29,12 +29,13 @@ from service.traffic import TRAFFIC, Traffic
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """The application; it opens no files or connections of its own."""
-    traffic, cross_site, ids, cache = Traffic(settings), CrossSite(settings), RequestIds(), ByteCache()
-    outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(cache)]
+    traffic, cross_site, ids = Traffic(settings), CrossSite(settings), RequestIds()
+    responses, fragments = ByteCache(RESPONSE_BYTES), ByteCache(FRAGMENT_BYTES)
+    outer = [answer_problems(ids, finishing(cross_site, traffic)), traffic.let_pass, pack_answers(responses)]
     passed = [*outer, *guards(settings, store, cross_site)]
     app = web.Application(middlewares=passed, client_max_size=settings.max_body)
     app[TRAFFIC], app[REQUEST_IDS] = traffic, ids
-    shared = caches(store, cache)
+    shared = caches(store, responses, fragments)
     for prefix in (store.site.namespace, *settings.aliases):
         mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, shared))
     app.add_routes(pages.routes(store.site))

@@ -59,7 +59,7 @@ class Changing:
 
 
 async def test_a_record_that_was_hidden_meanwhile_is_left_out() -> None:
-    found = await FragmentCache(Changing(), ByteCache()).listed(  # type: ignore[arg-type]
+    found = await FragmentCache(Changing(), ByteCache(100_000)).listed(  # type: ignore[arg-type]
         EVENT, [{"_id": 1, "version": 1}], View(Site(), PUBLIC)
     )
     assert found == []
@@ -68,7 +68,7 @@ async def test_a_record_that_was_hidden_meanwhile_is_left_out() -> None:
 async def test_a_page_is_whole_where_little_is_kept(
     make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "ByteCache", lambda: ByteCache(20_000))
+    monkeypatch.setattr(app, "ByteCache", lambda _: ByteCache(20_000))
     api = await make_api()
     for number in range(12):
         await api.event(f"Event {number}", description="x" * 1000)

@@ -44,10 +44,10 @@ class ChangeFeed:
         """The position that was read last. What is loaded from now on is at least as current."""
         return self._position if self.is_available else None
 
-    async def catch_up(self) -> int | None:
+    def catch_up(self) -> asyncio.Future[int | None]:
         """Read all changes that were acknowledged before the call, and return the position; None if the
         database has no write clock."""
-        return await self._batch.load(None) if self.is_available else None
+        return self._batch.load(None)
 
     def has_changed(self, plural: str, position: int | None) -> bool:
         """Whether a record of this kind has changed since a position, not counting its usage counters."""
@@ -86,8 +86,7 @@ class ChangeFeed:
     def _read(self) -> list[Document]:
         """Read the clock and, if it has moved, all new changes. In one thread: thousands of changes cost a
         single thread switch."""
-        clock = read_clock(self._database)
-        if clock is None:
+        if not self.is_available or (clock := read_clock(self._database)) is None:
             self.is_available = False
             return []
         if self._stream is None:

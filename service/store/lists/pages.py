@@ -109,7 +109,7 @@ class Lists:
             pipeline = asked.page(skip, limit, HEAD_FIELDS)
             rows, _ = await asyncio.gather(self._read(kind, pipeline), self._feed.catch_up())
             if histogram := self._totals.current(asked):
-                return Page(rows, histogram.total(window))
+                return Page(rows or [], histogram.total(window))
         elif skip < MAX_COUNTED and not self._totals.is_known(asked):
             page = await self._counted(kind, asked, skip, limit, MAX_COUNTED + 1)
             if page.total <= MAX_COUNTED:
@@ -126,7 +126,9 @@ class Lists:
         count = [{"$match": asked.filter}, *few, {"$count": "total"}]
         union = {"$unionWith": {"coll": kind.plural, "pipeline": count}}
         page = [*asked.page(skip, limit, HEAD_FIELDS), union]
-        rows = await (self._aggregate(kind, asked, page) if max_total is None else self._read(kind, page))
+        rows = (
+            await (self._aggregate(kind, asked, page) if max_total is None else self._read(kind, page)) or []
+        )
         total = rows.pop()["total"] if rows and "total" in rows[-1] else 0
         return Page(rows, total)
 
@@ -155,10 +157,10 @@ class Lists:
         options = {"hint": asked.hint} if asked.hint else {}
         return await aggregate(self._collection(kind.plural), pipeline, **options)
 
-    async def _read(self, kind: Kind, pipeline: list[Document]) -> list[Document]:
+    def _read(self, kind: Kind, pipeline: list[Document]) -> asyncio.Future[list[Document] | None]:
         """Run a pipeline that takes little time, together with those of concurrent requests: most of the time
         that a command needs is the driver's."""
-        return await self._reads.load(Read(kind.plural, pipeline)) or []
+        return self._reads.load(Read(kind.plural, pipeline))
 
     async def _read_together(self, reads: Sequence[Read]) -> dict[Read, list[Document]]:
         first, *others = [[*read.pipeline, {"$set": {"part": at}}] for at, read in enumerate(reads)]

@@ -22,7 +22,7 @@ from service.store.mongo.coalescing import SingleFlight
 
 BUILD_SECONDS = 60
 """Timeout for building a histogram: that of a long list reads a large part of an index."""
-MAX_WAIT_SECONDS = 1.0
+MAX_WAIT_SECONDS = 3.0
 """How long a request waits for a histogram before it has its own range counted by MongoDB."""
 MAX_PAIRS = 200_000
 """Maximum number of pairs of slots in one histogram; a batch of MongoDB has room for more."""
@@ -77,7 +77,9 @@ class Totals:
 
     def window(self, asked: ListQuery) -> Window | None:
         """The window of a list whose total a histogram can give; None for other lists."""
-        if asked.dates is None or not self._feed.is_available or not can_evaluate(asked.conditions):
+        if asked.dates is None or not self._feed.is_available:
+            return None
+        if not self.is_known(asked) and not can_evaluate(asked.conditions):
             return None
         return window_of(asked.dates, self._slots)
 
