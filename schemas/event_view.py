@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-import orjson
 from marshmallow import fields
 
 from schemas.caller import Caller
@@ -28,23 +27,6 @@ LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGA
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
 HIDDEN = ("description", "excerpt", "cost", "website", "image", *LINKED)
 """Fields that a protected event does not show without its password."""
-Show = Callable[[Kind, Mapping[str, Any], View], Document]
-
-
-class Kept(NamedTuple):
-    """A cached rendering of the copy of a linked record."""
-
-    site: Site
-    version: int
-    is_whole: bool
-    shown: orjson.Fragment
-
-
-MOST_KEPT = 5000
-LONGEST_KEPT = 4000
-"""Maximum size in bytes of a cached rendering."""
-KEPT: dict[tuple[str, Show, str, int], Kept] = {}
-"""Cached renderings by API path, rendering function, kind and ID of the record."""
 
 
 class DetailsShape(Shape):
@@ -147,26 +129,11 @@ def seen_copies(name: str, record: Mapping[str, Any], caller: Caller) -> list[Do
     return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and sees(copy)]
 
 
-def _shown(show: Show, kind: Kind, copy: Document, view: View) -> orjson.Fragment:
-    """A copy as JSON, cached because many events share a venue. The version identifies the content, except
-    that copies in an event near the maximum document size have no description."""
-    key, is_whole = (view.site.namespace, show, kind.name, copy["_id"]), copy["description"] is not None
-    kept = KEPT.get(key)
-    if kept and kept.site is view.site and kept.version == copy["version"] and kept.is_whole == is_whole:
-        return kept.shown
-    shown = orjson.dumps(show(kind, copy, view))
-    if len(KEPT) >= MOST_KEPT:
-        KEPT.clear()
-    if len(shown) <= LONGEST_KEPT:
-        KEPT[key] = Kept(view.site, copy["version"], is_whole, orjson.Fragment(shown))
-    return orjson.Fragment(shown)
-
-
 def _linked(name: str, record: Mapping[str, Any], view: View) -> Any:
     kind, seen = LINKED[name], seen_copies(name, record, view.caller)
     if len(seen) > 1 and not kind.is_post:
         seen.sort(key=lambda copy: (sort_key(copy["name"]), copy["_id"]))
-    shown = [_shown(kind.represent, kind, copy, view) for copy in seen]
+    shown = [kind.represent(kind, copy, view) for copy in seen]
     return shown[0] if name == "venue" and len(shown) == 1 else shown
 
 
@@ -181,9 +148,8 @@ def json_ld(kind: Kind, record: Mapping[str, Any], view: View) -> Document:
     for name, linked in (("location", "venue"), ("organizer", "organizer")):
         target = LINKED[linked]
         assert target.json_ld is not None
-        body[name] = [
-            _shown(target.json_ld, target, copy, view) for copy in seen_copies(linked, record, view.caller)
-        ]
+        seen = seen_copies(linked, record, view.caller)
+        body[name] = [target.json_ld(target, copy, view) for copy in seen]
     if prices := record["cost"]["details"]["values"]:
         body["offers"] = _offer(record, prices)
     return {name: value for name, value in body.items() if value}
