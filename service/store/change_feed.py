@@ -69,6 +69,8 @@ class ChangeFeed:
             await self.catch_up()
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, int]:
+        if not self.is_available:
+            return {}
         is_open = self._stream is not None
         try:
             changes = await asyncio.to_thread(self._read)
@@ -86,7 +88,7 @@ class ChangeFeed:
     def _read(self) -> list[Document]:
         """Read the clock and, if it has moved, all new changes. In one thread: thousands of changes cost a
         single thread switch."""
-        if not self.is_available or (clock := read_clock(self._database)) is None:
+        if (clock := read_clock(self._database)) is None:
             self.is_available = False
             return []
         if self._stream is None:
