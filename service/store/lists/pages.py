@@ -77,15 +77,15 @@ class Lists:
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> Page:
-        """Find a page. Records that its filters name may come from a cache: if one of them turns out to have
-        changed, the page is read again."""
+        """Find a page, and read the change feed at the same time. Records that filters name may come from a
+        cache: if one of them turns out to have changed, the page is read again."""
         for _ in range(MAX_ATTEMPTS):
             position = self._feed.last
             asked = await self.query(kind, query, caller, problems)
-            if not asked.resolved or position is None:
-                return found(await self._page(kind, query, asked), kind, query)
-            page, _ = await asyncio.gather(self._page(kind, query, asked), self._feed.catch_up())
-            if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
+            caught_up = self._feed.catch_up()
+            page, _ = await asyncio.gather(self._page(kind, query, asked, caught_up), caught_up)
+            changed = (self._feed.has_changed(plural, position) for plural in asked.resolved)
+            if position is None or not any(changed):
                 return found(page, kind, query)
         raise Unavailable
 
@@ -93,21 +93,25 @@ class Lists:
         """Build the histogram of the default list of events if it is long."""
         await self.page(EVENT, load(EVENT.query, {}, self._site), caller)
 
-    async def _page(self, kind: Kind, query: Mapping[str, Any], asked: ListQuery) -> Page:
+    async def _page(
+        self, kind: Kind, query: Mapping[str, Any], asked: ListQuery, caught_up: asyncio.Future[int | None]
+    ) -> Page:
         skip, limit = (query["page"] - 1) * query["per_page"], query["per_page"]
         if query.get("orderby") == "include" and query.get("include"):
             whole = await self._counted(kind, asked, 0, len(query["include"]))
             ids, is_reversed = query["include"], query.get("order") == "desc"
             whole.heads.sort(key=lambda row: ids.index(row["_id"]), reverse=is_reversed)
             return Page(whole.heads[skip : skip + limit], whole.total)
-        return await self._slice(kind, asked, skip, limit)
+        return await self._slice(kind, asked, skip, limit, caught_up)
 
-    async def _slice(self, kind: Kind, asked: ListQuery, skip: int, limit: int) -> Page:
+    async def _slice(
+        self, kind: Kind, asked: ListQuery, skip: int, limit: int, caught_up: asyncio.Future[int | None]
+    ) -> Page:
         if (window := self._totals.window(asked)) is None:
             return await self._counted(kind, asked, skip, limit)
         if skip <= MAX_SKIPPED and self._totals.is_known(asked):
             pipeline = asked.page(skip, limit, HEAD_FIELDS)
-            rows, _ = await asyncio.gather(self._read(kind, pipeline), self._feed.catch_up())
+            rows, _ = await asyncio.gather(self._read(kind, pipeline), caught_up)
             if histogram := self._totals.current(asked):
                 return Page(rows or [], histogram.total(window))
         elif skip < MAX_COUNTED and not self._totals.is_known(asked):
