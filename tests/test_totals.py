@@ -354,3 +354,25 @@ async def test_time_goes_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(api.store.site), "now", lambda _: now + timedelta(days=2))
     assert (await api.get("/events"))[1]["total"] == 0
     assert (await api.get("/events", starts_after="now -1 day"))[1]["total"] == 0
+
+
+async def test_filters_follow_changes_of_the_records_that_they_name(pair: tuple[Api, Api]) -> None:
+    """The reader has cached what its filters name; the writer is another process."""
+    reader, writer = pair
+    music = await writer.made("categories", name="Music")
+    jazz = await writer.made("categories", name="Jazz")
+    venue = await writer.made("venues", venue="Hall")
+    event = await writer.event("Event", categories=[jazz["id"]], venue=venue["id"])
+    for number in range(6):
+        parent = music["id"] if number % 2 else 0
+        assert (await writer.patch(f"/categories/{jazz['id']}", {"parent": parent}))[0] == 200
+        shown = [event["id"]] if parent else []
+        # A page that does not exist is refused only if it still does not exist.
+        assert await reader.ids("events", categories="music", order=("asc", "desc")[number // 3]) == shown
+        assert (await reader.get("/events", categories="music", per_page="1", page="2"))[0] == 404
+        status = "trash" if number % 2 else "publish"
+        assert (await writer.patch(f"/venues/{venue['id']}", {"status": status}))[0] == 200
+        shown = [] if number % 2 else [event["id"]]
+        assert await reader.ids("events", venue=str(venue["id"]), featured="0", page="1") == shown
+    assert (await writer.delete(f"/categories/{music['id']}"))[0] == 200
+    assert (await reader.get("/events", categories="music", page="1"))[0] == 400
