@@ -18,7 +18,7 @@ from schemas.links import PostLinks, TermLinks
 from schemas.text_fields import Html, MailAddress, Name, Numeral, PlainText, SlugText, WebAddress, Words
 from service import limits
 from service.store.links.references import Candidates
-from service.store.links.resolving import Wishes
+from service.store.links.resolving import EventRefs
 from tests.conftest import Api, MakeApi
 from tests.samples import POSTS, TERMS, named
 
@@ -1269,8 +1269,8 @@ async def test_term_that_somebody_makes_in_between_is_linked(
     links = api.store._known_links
     find = links._find
 
-    async def find_too_early(wishes: Wishes) -> Candidates:
-        found = await find(wishes)
+    async def find_too_early(refs: EventRefs) -> Candidates:
+        found = await find(refs)
         if not made:
             made.append((await api.made("tags", name="Brand new"))["id"])
         return found
