@@ -118,6 +118,10 @@ def test_slots_follow_each_other_without_gaps(name: str) -> None:
         assert slots.is_edge(begin)
     for last in (datetime.min, datetime.max):
         assert NEVER < slots.of(last) < FOREVER
+        assert slots.begin(slots.of(last)) <= last <= slots.begin(slots.of(last) + 1)
+        assert (
+            window_of([{END: {"$lte": last.replace(microsecond=0)}}], slots) is None or last == datetime.min
+        )
 
 
 @pytest.mark.parametrize("name", ZONES)

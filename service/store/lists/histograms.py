@@ -17,6 +17,7 @@ from service.store.lists.query import Condition
 START, END = "start_utc", "end_utc"
 DAY = 86_400
 SECOND = timedelta(seconds=1)
+LAST = datetime.max.replace(microsecond=0)
 SHIFT = 26
 """A key is `start slot << SHIFT | (end slot - start slot)`; it fits into the 53 bits of a double."""
 SPAN = (1 << SHIFT) - 1
@@ -39,7 +40,10 @@ class Slots:
     def begin(self, slot: int) -> datetime:
         """The first second of a slot."""
         day, number = divmod(slot + len(self.cuts) - 1, len(self.cuts))
-        return EPOCH + timedelta(days=day, seconds=self.cuts[number])
+        try:
+            return EPOCH + timedelta(days=day, seconds=self.cuts[number])
+        except OverflowError:  # it is partly before the year 1, or after the year 9999
+            return datetime.min if slot < 0 else datetime.max
 
     def is_edge(self, moment: datetime) -> bool:
         """Whether a slot begins at this moment."""
@@ -79,8 +83,8 @@ def window_of(dates: Iterable[Condition], slots: Slots) -> Window | None:
         for field, bounds in condition.items():
             for operator, bound in bounds.items():
                 # All times are whole seconds: up to 23:59:59 is the same as before 00:00:00.
-                edge = bound + SECOND if operator in ("$gt", "$lte") else bound
-                if not slots.is_edge(edge):
+                edge = bound + SECOND if operator in ("$gt", "$lte") and bound < LAST else bound
+                if edge == LAST or not slots.is_edge(edge):
                     return None
                 window = _narrowed(window, field, operator, slots.of(edge))
     return window

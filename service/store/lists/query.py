@@ -14,6 +14,8 @@ from service.store.event_changes import FACTS, SEARCHED, Facts
 
 Condition = dict[str, Any]
 Sort = list[tuple[str, int]]
+MAX_SKIP = 2**31
+"""More than any list has, and less than MongoDB's integers hold."""
 UNLOCKED: Condition = {"locked": {"$ne": True}}
 """Events without a password."""
 EVALUATED = frozenset(
@@ -54,7 +56,8 @@ class ListQuery(NamedTuple):
     def page(self, skip: int, limit: int, shown: Mapping[str, int]) -> list[Condition]:
         """The aggregation pipeline of a page."""
         found: list[Condition] = [{"$match": self.filter}, {"$sort": dict(self.sort)}]
-        return [*found, *([{"$skip": skip}] if skip else []), {"$limit": limit}, {"$project": dict(shown)}]
+        skipped = [{"$skip": min(skip, MAX_SKIP)}] if skip else []
+        return [*found, *skipped, {"$limit": limit}, {"$project": dict(shown)}]
 
 
 def key_of(conditions: list[Condition]) -> bytes:
