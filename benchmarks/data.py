@@ -24,7 +24,7 @@ from service.store.mongo.indexes import create_indexes
 CHUNK = 5000
 POPULAR = 1000
 """Number of events at the last venue, whatever the total."""
-INTERNAL = ("debt", "told")
+INTERNAL = ("debt", "last_change")
 """Fields of a stored event that belong to the write that stored it."""
 SIZES = ((VENUE, 200), (ORGANIZER, 50), (CATEGORY, 20), (TAG, 50))
 Row = dict[str, Any]

@@ -12,13 +12,18 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.kept import PageCache, expires_at
-from handlers.memory import ByteLru
 from handlers.prepared_response import PreparedResponse, not_modified
-from handlers.requests import body_values, language_of, query_pairs, query_values
+from handlers.requests import body_values, language_of, query_pairs, query_values, values_of
+from handlers.response_cache import (
+    ByteCache,
+    FragmentCache,
+    PageCache,
+    RecordCache,
+    expires_at,
+    read_response,
+    record_tag,
+)
 from handlers.responses import if_match_versions, list_response, record_response
-from handlers.shelf import FragmentCache
-from handlers.singles import RecordCache
 from handlers.store_protocol import Ref, Store
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
@@ -49,13 +54,13 @@ class EventReadInput(PasswordInput, ReadInput):
 class Caches(NamedTuple):
     """The response caches, shared by all kinds."""
 
-    fragments: FragmentCache
     pages: PageCache
+    fragments: FragmentCache
     records: RecordCache
 
 
-def create_caches(store: Store, memory: ByteLru) -> Caches:
-    return Caches(FragmentCache(store, memory), PageCache(store, memory), RecordCache(memory))
+def caches(store: Store, responses: ByteCache, fragments: ByteCache) -> Caches:
+    return Caches(PageCache(store, responses), FragmentCache(store, fragments), RecordCache(responses))
 
 
 class RecordHandlers:
@@ -65,21 +70,23 @@ class RecordHandlers:
         self.kind = kind
         self.store = store
         self.site = site
-        self.fragments, self.pages, self.records = caches
+        self.pages, self.fragments, self.cached_records = caches
 
     async def index(self, request: web.Request) -> web.StreamResponse:
         context = RenderContext(self.site, request[CALLER])
 
         async def render_page() -> tuple[PreparedResponse, datetime]:
-            sent = query_values(request, self.kind.query_schema)
-            query, problems = load_valid(self.kind.query_schema, sent, context.site)
+            pairs = query_pairs(request)
+            query, problems = load_valid(
+                self.kind.query_schema, values_of(pairs, self.kind.query_schema), context.site
+            )
             selection = self._selection(query, problems)
             page = await self.store.page(self.kind, query, context.caller, problems)
             items = await self.fragments.render_list(
                 self.kind, page.heads, replace(context, selection=selection)
             )
-            response = list_response(request, self.kind, page.total, items, query, context)
-            return response, expires_at(query, query_pairs(request), context.site)
+            response = list_response(pairs, self.kind, page.total, items, query, context)
+            return response, expires_at(query, pairs, context.site)
 
         key = (
             self.site.namespace,
@@ -87,7 +94,7 @@ class RecordHandlers:
             request.rel_url.raw_query_string,
             context.caller.visibility_key,
         )
-        return (await self.pages.get(key, render_page)).respond_to(request)
+        return (await self.pages.response(key, render_page)).respond_to(request)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         caller = require_writer(request, self.kind)
@@ -100,20 +107,23 @@ class RecordHandlers:
         sent = query_values(request, EventReadInput)
         context = RenderContext(self.site, request[CALLER], self._requested_fields(sent))
         kind, ref = self.kind, path_ref(request, self.kind)
-        cached = self.records.take(kind, ref, context)
-        # On a cache miss the record is read anyway: the last known clock will do, without a round trip.
-        clock = await self.store.clock.read() if cached else self.store.clock.last
-        if cached and cached.is_current(clock):
+        cached = self.cached_records.take(kind, ref, context)
+        # On a cache miss the record is read anyway: the last known position will do, without a round trip.
+        position = await self.store.feed.catch_up() if cached else self.store.feed.last
+        if cached and cached.is_current(position):
             return cached.response.respond_to(request)
         password = sent_password(request, sent)
         if cached or "If-None-Match" in request.headers:
             head = await self.store.head(kind, ref, context.caller, password)
-            if unchanged := not_modified(request, self.records.tag(kind, head, context)):
+            if unchanged := not_modified(request, record_tag(kind, head, context)):
                 return unchanged
             if cached and cached.matches(kind, head):
-                return self.records.keep(kind, ref, head, context, clock, cached.response).respond_to(request)
+                return self.cached_records.keep(
+                    kind, ref, head, context, position, cached.response
+                ).respond_to(request)
         record = await self.store.read(kind, ref, context.caller, password)
-        response = self.records.render(kind, ref, record, context, clock)
+        response = read_response(kind, record, context)
+        self.cached_records.keep(kind, ref, record, context, position, response)
         # Records read in one batch are all rendered before the first response is sent:
         # see OutgoingResponse.write_eof.
         await asyncio.sleep(0)
@@ -165,7 +175,7 @@ class RecordHandlers:
     ) -> web.StreamResponse:
         """The response to a write: the new state of the record, with warnings about the request."""
         context, language = RenderContext(self.site, request[CALLER]), language_of(request)
-        tag = self.records.tag(self.kind, record, context, "written")
+        tag = record_tag(self.kind, record, context, "written")
         warnings = [translate(text, language) for text in warnings_of(self.kind, sent)]
         return record_response(self.kind, record, context, tag, warnings, status)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -42,13 +44,15 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
-    """The parameters of a query string; one with an empty value counts as not sent."""
-    if not request.rel_url.raw_query_string:
-        return {}
-    fields = reader_of(schema).fields
-    lists = {name for name, field in fields.items() if getattr(field, "repeats", False)}
+    """The parameters of a query string."""
+    return values_of(query_pairs(request), schema) if request.rel_url.raw_query_string else {}
+
+
+def values_of(pairs: Iterable[tuple[str, str]], schema: type[Input]) -> dict[str, Any]:
+    """Parameters by name; one with an empty value counts as not sent."""
+    lists = repeated(schema)
     values: dict[str, Any] = {}
-    for name, value in query_pairs(request):
+    for name, value in pairs:
         base, _, bracket = name.partition("[")
         if bracket or (base in lists and base in values):
             before = values.get(base, [])
@@ -56,6 +60,13 @@ def query_values(request: web.Request, schema: type[Input]) -> dict[str, Any]:
         elif value != "":
             values[base] = value
     return values
+
+
+@cache
+def repeated(schema: type[Input]) -> frozenset[str]:
+    """Names of the parameters that may be sent more than once."""
+    fields = reader_of(schema).fields.items()
+    return frozenset(name for name, field in fields if getattr(field, "repeats", False))
 
 
 def language_of(request: web.BaseRequest) -> str:

@@ -13,7 +13,6 @@ import orjson
 from aiohttp import web
 
 from handlers.prepared_response import OutgoingResponse, PreparedResponse
-from handlers.requests import query_pairs
 from schemas.kind import Document, Kind, RenderContext
 
 JSON = "application/json; charset=utf-8"
@@ -64,7 +63,7 @@ def if_match_versions(request: web.Request) -> frozenset[int] | None:
 
 
 def list_response(
-    request: web.Request,
+    pairs: list[tuple[str, str]],
     kind: Kind,
     total: int,
     items: list[bytes],
@@ -74,9 +73,10 @@ def list_response(
     """One page of a list, assembled from rendered records."""
     number, pages = query["page"], math.ceil(total / query["per_page"])
     links = {"next": number + 1 if number < pages else 0, "prev": number - 1 if number > 1 else 0}
-    urls = {name: page_url(request, kind, context, to) for name, to in links.items() if to}
+    pages_url = list_url(pairs, kind, context)
+    urls = {name: f"{pages_url}{to}" for name, to in links.items() if to}
     body: Document = {kind.plural: [orjson.Fragment(item) for item in items]}
-    body["rest_url"] = page_url(request, kind, context, number)
+    body["rest_url"] = f"{pages_url}{number}"
     body |= {f"{long}_rest_url": urls[name] for name, long in LINK_KEY_PREFIXES.items() if name in urls}
     body |= {"total": total, "total_pages": pages}
     headers = {"Content-Type": JSON, "X-TEC-Total": str(total), "X-TEC-TotalPages": str(pages)}
@@ -89,10 +89,7 @@ def list_response(
 LINK_KEY_PREFIXES = {"next": "next", "prev": "previous"}
 
 
-def page_url(request: web.Request, kind: Kind, context: RenderContext, number: int) -> str:
-    """The URL of a page of this list, with every filter of the request."""
-    pairs_to_keep = [
-        (name, value) for name, value in query_pairs(request) if name not in ("page", "password")
-    ]
-    pairs = [*pairs_to_keep, ("page", str(number))]
-    return f"{context.site.api}/{kind.plural}?{urlencode(pairs, quote_via=quote)}"
+def list_url(pairs: list[tuple[str, str]], kind: Kind, context: RenderContext) -> str:
+    """The URL of the pages of this list, with every filter of the request; the number of a page follows."""
+    pairs_to_keep = [(name, value) for name, value in pairs if name not in ("page", "password")]
+    return f"{context.site.api}/{kind.plural}?{urlencode([*pairs_to_keep, ('page', '')], quote_via=quote)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 from schemas.caller import Caller
@@ -24,12 +24,12 @@ class Page(Protocol):
     def total(self) -> int: ...
 
 
-class WriteClock(Protocol):
-    """A value that changes with each write to the database; None where MongoDB cannot provide one."""
+class ChangeFeed(Protocol):
+    """The number of changes to records so far; None where MongoDB cannot tell that nothing has changed."""
 
     @property
-    def last(self) -> Hashable | None: ...
-    def read(self) -> Awaitable[Hashable | None]: ...
+    def last(self) -> int | None: ...
+    def catch_up(self) -> Awaitable[int | None]: ...
 
 
 class Store(Protocol):
@@ -38,7 +38,7 @@ class Store(Protocol):
     site: Site
 
     @property
-    def clock(self) -> WriteClock: ...
+    def feed(self) -> ChangeFeed: ...
 
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems

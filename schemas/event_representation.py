@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-import orjson
 from marshmallow import fields
 
 from schemas.caller import Caller
@@ -28,23 +27,6 @@ LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGA
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
 PROTECTED_FIELDS = ("description", "excerpt", "cost", "website", "image", *LINKED)
 """Fields that a protected event does not show without its password."""
-Represent = Callable[[Kind, Mapping[str, Any], RenderContext], Document]
-
-
-class CachedRendering(NamedTuple):
-    """A cached rendering of the copy of a linked record."""
-
-    site: Site
-    version: int
-    has_description: bool
-    shown: orjson.Fragment
-
-
-MAX_CACHED_RENDERINGS = 5000
-MAX_CACHED_RENDERING_BYTES = 4000
-"""Maximum size in bytes of a cached rendering."""
-RENDERING_CACHE: dict[tuple[str, Represent, str, int], CachedRendering] = {}
-"""Cached renderings by API path, rendering function, kind and ID of the record."""
 
 
 class DetailsResponse(ResponseSchema):
@@ -147,34 +129,11 @@ def visible_copies(name: str, record: Mapping[str, Any], caller: Caller) -> list
     return [copy for copy in record.get(name, ()) if copy.get("status") != "trash" and sees(copy)]
 
 
-def _shown(represent: Represent, kind: Kind, copy: Document, context: RenderContext) -> orjson.Fragment:
-    """A copy as JSON, cached because many events share a venue. The version identifies the content, except
-    that copies in an event near the maximum document size have no description."""
-    key = (context.site.namespace, represent, kind.name, copy["_id"])
-    has_description = copy["description"] is not None
-    cached = RENDERING_CACHE.get(key)
-    if (
-        cached
-        and cached.site is context.site
-        and cached.version == copy["version"]
-        and cached.has_description == has_description
-    ):
-        return cached.shown
-    shown = orjson.dumps(represent(kind, copy, context))
-    if len(RENDERING_CACHE) >= MAX_CACHED_RENDERINGS:
-        RENDERING_CACHE.clear()
-    if len(shown) <= MAX_CACHED_RENDERING_BYTES:
-        RENDERING_CACHE[key] = CachedRendering(
-            context.site, copy["version"], has_description, orjson.Fragment(shown)
-        )
-    return orjson.Fragment(shown)
-
-
 def _linked(name: str, record: Mapping[str, Any], context: RenderContext) -> Any:
     kind, visible = LINKED[name], visible_copies(name, record, context.caller)
     if len(visible) > 1 and not kind.is_post:
         visible.sort(key=lambda copy: (sort_key(copy["name"]), copy["_id"]))
-    shown = [_shown(kind.represent, kind, copy, context) for copy in visible]
+    shown = [kind.represent(kind, copy, context) for copy in visible]
     return shown[0] if name == "venue" and len(shown) == 1 else shown
 
 
@@ -189,10 +148,8 @@ def json_ld(kind: Kind, record: Mapping[str, Any], context: RenderContext) -> Do
     for name, linked in (("location", "venue"), ("organizer", "organizer")):
         target = LINKED[linked]
         assert target.json_ld is not None
-        body[name] = [
-            _shown(target.json_ld, target, copy, context)
-            for copy in visible_copies(linked, record, context.caller)
-        ]
+        visible = visible_copies(linked, record, context.caller)
+        body[name] = [target.json_ld(target, copy, context) for copy in visible]
     if prices := record["cost"]["details"]["values"]:
         body["offers"] = _offer(record, prices)
     return {name: value for name, value in body.items() if value}

@@ -35,8 +35,9 @@ class Input(Schema):
         field_obj.error_messages["null"] = Text("Must not be empty.")
 
     @cached_property
-    def has_defaults(self) -> bool:
-        return any(field.load_default is not marshmallow.missing for field in self.fields.values())
+    def defaults(self) -> Mapping[str, Any]:
+        fields = self.fields.items()
+        return {n: field.load_default for n, field in fields if field.load_default is not marshmallow.missing}
 
     @pre_load
     def clear(self, values: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
@@ -167,8 +168,9 @@ def load_valid(
         raise MissingFields(missing)
     try:
         with Context(site):
-            # Required fields are present; without defaults, fields that were not sent need no processing.
-            return dict(reader.load(values, partial=partial or not reader.has_defaults)), Problems()
+            # Required fields are present; with the defaults, fields that were not sent need no processing.
+            sent = values if partial else {**reader.defaults, **values}
+            return dict(reader.load(sent, partial=True)), Problems()
     except ValidationError as error:
         messages = error.messages if isinstance(error.messages, dict) else {"body": error.messages}
         problems = Problems({name: first_message(found) for name, found in messages.items()})

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from handlers import api_description, health, index, static_pages
-from handlers.memory import ByteLru
-from handlers.records import Caches, create_caches
+from handlers.records import Caches, caches
+from handlers.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
 from handlers.routes import Operation, operations
 from schemas import KINDS
 from schemas.errors import Unavailable
@@ -29,19 +29,19 @@ from service.store import Store
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """The application; it opens no files or connections of its own."""
-    in_flight, cross_site = InFlight(settings), CrossSite(settings)
-    request_ids, memory = RequestIds(), ByteLru()
+    in_flight, cross_site, request_ids = InFlight(settings), CrossSite(settings), RequestIds()
+    responses, fragments = ByteCache(RESPONSE_BYTES), ByteCache(FRAGMENT_BYTES)
     outer = [
         handle_errors(request_ids, finisher(cross_site, in_flight)),
         in_flight.enforce_limits,
-        compress_responses(memory),
+        compress_responses(responses),
     ]
     middlewares = [*outer, *inner_middlewares(settings, store, cross_site)]
     app = web.Application(middlewares=middlewares, client_max_size=settings.max_body)
     app[IN_FLIGHT], app[REQUEST_IDS] = in_flight, request_ids
-    caches = create_caches(store, memory)
+    shared = caches(store, responses, fragments)
     for prefix in (store.site.namespace, *settings.aliases):
-        mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, caches))
+        mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, shared))
     app.add_routes(static_pages.routes(store.site))
     app.add_routes(health.routes(store))
     return app
@@ -67,7 +67,7 @@ def route_table(site: Site, store: Store, caches: Caches) -> list[Operation]:
 
 def mount(app: web.Application, prefix: str, table: Iterable[Operation]) -> None:
     """Add the operations with and without a trailing slash; all methods of a path share one resource."""
-    resource = cache(app.router.add_resource)
+    resource = functools.cache(app.router.add_resource)
     for operation in table:
         bare = prefix + operation.path.rstrip("/")
         for path in (bare, bare + "/"):

@@ -1,4 +1,4 @@
-"""Response compression; compressed responses that have an ETag are cached."""
+"""Response compression. Compressed responses that have an ETag are cached: they cost a quarter."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import re
 import zlib
 from functools import lru_cache
+from typing import cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from handlers.memory import ByteLru, LruNamespace
 from handlers.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.response_cache import ByteCache
 
 MIN_COMPRESSIBLE_BYTES = 1000
 """Size in bytes below which compression gains nothing."""
@@ -39,16 +40,14 @@ def compress(body: bytes, coding: str) -> bytes:
     return compressor.compress(body) + compressor.flush()
 
 
-def compress_responses(memory: ByteLru) -> Middleware:
-    cache = LruNamespace[PreparedResponse](memory, "compressed")
-
+def compress_responses(cache: ByteCache) -> Middleware:
     async def compressed(original: PreparedResponse, coding: str) -> PreparedResponse:
-        key = (coding, original.status, original.tag)
-        if original.tag and (cached := cache.take(key)) is not None:
-            return cached
+        key = ("compressed", coding, original.status, original.tag)
+        if original.tag and (cached := cache.take(*key)) is not None:
+            return cast(PreparedResponse, cached)
         result = await compress_response(original, coding)
         if original.tag:
-            cache.keep(key, result, result.size)
+            cache.keep(result, result.size, *key)
         return result
 
     @web.middleware

@@ -32,7 +32,7 @@ async def differences(store: Store) -> list[str]:
     numbers = {row["_id"]: row["n"] async for row in database["words"].find({}, {"n": 1})}
     left = [
         note
-        for name in ("jobs", "debts")
+        for name in ("chores", "debts")
         async for note in database[name].find()
         if note["_id"] != PLAN or note["plan"]
     ]
@@ -56,7 +56,7 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
     found: list[str] = []
 
     async def clean() -> bool:
-        await store.database["jobs"].update_many({}, {"$set": {"at": LONG_AGO}})
+        await store.database["chores"].update_many({}, {"$set": {"at": LONG_AGO}})
         await store.maintain()
         found[:] = await differences(store)
         return not found
@@ -69,7 +69,7 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
 
 async def sweep_later(store: Store) -> None:
     """The sweep of a process long after everything that is still written down; nothing else may run."""
-    await store.database["jobs"].update_many({}, {"$set": {"at": LONG_AGO}})
+    await store.database["chores"].update_many({}, {"$set": {"at": LONG_AGO}})
     await store.maintain()
     await store.counts.debts.drop(store.site.now() + timedelta(minutes=1))
 

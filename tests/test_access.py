@@ -809,7 +809,7 @@ async def test_fields_of_the_server_do_nothing(roles: Roles, store: Store, kind:
         "id": 4711, "_id": 4711, "ID": 4711, "version": 99, "global_id": "x", "global_id_lineage": ["x"],
         "modified": "2001-01-01 00:00:00", "modified_utc": "2001-01-01 00:00:00", "url": "https://x.example",
         "events": {"publish": 99, "live": 99, "plan": 7}, "count": 99, "tok": [1], "text": "x", "sort": "x",
-        "debt": "x", "told": "x", "key": "x", "claim": "0:x", "ancestors": [4711],
+        "debt": "x", "last_change": "x", "key": "x", "claim": "0:x", "ancestors": [4711],
         "point": {"type": "Point", "coordinates": [1, 1]}, "rest_url": "x", "role": "admin",
         "bypasses_passwords": True,
         "start_utc": "2001-01-01 00:00:00", "json_ld": {"x": 1}, "$set": {"author": 1}, "author.x": 1,
@@ -821,7 +821,7 @@ async def test_fields_of_the_server_do_nothing(roles: Roles, store: Store, kind:
     async def stored(id: int) -> dict[str, Any]:
         found = await store.database[plural].find_one({"_id": id})
         assert found
-        assert "x" not in (found.get("debt"), found.get("told"))
+        assert "x" not in (found.get("debt"), found.get("last_change"))
         return {
             name: value
             for name, value in found.items()

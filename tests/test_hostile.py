@@ -1259,7 +1259,7 @@ async def test_linked_record_that_grows_does_not_break_its_event(api: Api) -> No
     await api.store.maintain()
     status, shown = await api.get(f"/events/{event['id']}")
     assert (status, len(shown["organizer"])) == (200, 45)
-    assert await api.store.database["jobs"].count_documents({}) == 0
+    assert await api.store.database["chores"].count_documents({}) == 0
 
 
 @pytest.mark.parametrize("field", ["categories", "tags"])

@@ -12,11 +12,9 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 
 from schemas import BY_NAME, CATEGORY, EVENT, KINDS, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
-from schemas.errors import Problems
 from schemas.kind import load
 from service.store import Store
 from service.store.links.fanout import FIELD, copy_of
-from service.store.lists.pages import asking
 from service.store.mongo.indexes import INDEXES, create_indexes
 from tests.samples import POSTS, named
 
@@ -261,7 +259,7 @@ async def explained(store: Store, kind: Kind, values: dict[str, str], caller: Ca
     # Bounds of an index may be dates that no calendar has.
     lenient = CodecOptions[dict[str, Any]](datetime_conversion=DatetimeConversion.DATETIME_AUTO)
     query = load(kind.query_schema, values, store.site)
-    asked = await asking(kind)(store, kind, query, caller, Problems())
+    asked = await store.lists.query(kind, query, caller)
     wanted = asked.filter
     find = {"find": kind.plural, "filter": wanted, "sort": dict(asked.sort), "limit": query["per_page"]}
     find |= {"hint": asked.hint} if asked.hint else {}

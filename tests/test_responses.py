@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from handlers.singles import RecordCache
 from service.compression import MIN_COMPRESSIBLE_BYTES, accepted_encoding
 from tests.conftest import Api
 
@@ -101,7 +100,7 @@ async def test_304_renders_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: Any) -> None:
         raise AssertionError("rendered")
 
-    monkeypatch.setattr(RecordCache, "render", refuse)
+    monkeypatch.setattr("handlers.records.record_answer", refuse)
     assert (await raw(api, path, **{"If-None-Match": headers["ETag"]}))[0] == 304
 
 

@@ -1,4 +1,4 @@
-"""Totals that are carried along: exact after every write, by whichever process, in every list."""
+"""Totals and deep pages of lists: exact after every write by any process, for every filter."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from bson import Timestamp
 
 from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
-from schemas.errors import Problems
 from schemas.kind import load
 from schemas.zones import parse_zone
-from service.store import Store, depths, totals
-from service.store.days import Days
-from service.store.event_changes import FACTS, Move
-from service.store.lists.event_filters import DATES, date_conditions
-from service.store.lists.pages import asking
-from service.store.lists.predicates import Unknown, fields_of, matches
-from service.store.marks import MOST, START, Mark, Marks, Place
-from service.store.mongo.client import Database
-from service.store.mongo.snapshots import snapshot
+from service.store import Store
+from service.store.event_changes import FACTS, SEARCHED
+from service.store.lists import pages
+from service.store.lists.event_filters import DATES
+from service.store.lists.histograms import Histogram, Window
+from service.store.lists.pages import Lists
+from service.store.lists.query import can_evaluate, fields_of, matches
+from service.store.lists.totals import TooManyPairs, Totals
 from tests.conftest import Api
 
-HIDDEN = {"hide_from_listings": False}
 CALLERS = (PUBLIC, EVERYBODY, Caller(7, Role.AUTHOR), Caller(role=Role.EDITOR, bypasses_passwords=True))
 
 
@@ -90,7 +86,7 @@ def anything(chance: random.Random, links: dict[str, Any]) -> dict[str, Any]:
 
 
 async def counted(store: Store, query: dict[str, Any], caller: Caller) -> int:
-    asked = await asking(EVENT)(store, EVENT, load(EVENT.query_schema, query, store.site), caller, Problems())
+    asked = await store.lists.query(EVENT, load(EVENT.query_schema, query, store.site), caller)
     return int(await store.database["events"].count_documents(asked.filter))
 
 
@@ -106,75 +102,70 @@ async def wrong_totals(api: Api, links: dict[str, int]) -> list[Any]:
 
 
 @pytest.fixture
-def by_days(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Nothing is kept of a stretch of time, and days are counted at once. What they told is noted here."""
-    monkeypatch.setattr("service.store.bases.SEVERAL", 1)
-    monkeypatch.setattr("service.store.totals.KEPT", 0)
-    told: list[int] = []
-    within = Days.within
+def by_histogram(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Every list is long. The totals that histograms have given are noted here."""
+    monkeypatch.setattr(pages, "MAX_COUNTED", 0)
+    given: list[int] = []
+    total = Histogram.total
 
-    def noted(days: Days, starts: range, ends: range) -> int:
-        told.append(within(days, starts, ends))
-        return told[-1]
+    def noted(histogram: Histogram, window: Window) -> int:
+        given.append(total(histogram, window))
+        return given[-1]
 
-    monkeypatch.setattr(Days, "within", noted)
-    return told
+    monkeypatch.setattr(Histogram, "total", noted)
+    return given
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_days_follow_every_write_of_either_process(
-    pair: tuple[Api, Api], seed: int, by_days: list[int]
+async def test_histograms_follow_every_write_of_either_process(
+    pair: tuple[Api, Api], seed: int, by_histogram: list[int]
 ) -> None:
     await test_totals_follow_every_write_of_either_process(pair, seed)
-    assert len(by_days) > 100
-    assert any(by_days)
+    assert len(by_histogram) > 100
+    assert any(by_histogram)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Apia", "America/St_Johns"])
-async def test_any_stretch_of_time_is_counted_by_days(api: Api, zone: str, by_days: list[int]) -> None:
-    chance = random.Random(zone)
+async def test_any_range_of_time_is_counted(api: Api, zone: str, by_histogram: list[int]) -> None:
+    chance, store = random.Random(zone), api.store
     for _ in range(80):
         start = datetime(2027, 3, 20, *chance.choice([(0, 0), (23, 59, 59), (12, 30)])) + timedelta(
             chance.randrange(16)
         )
         end = start + chance.choice([timedelta(), timedelta(hours=3), timedelta(1), timedelta(5)])
         await api.made("events", title="Event", timezone="UTC", start_date=str(start), end_date=str(end))
-    site = replace(api.store.site, zone=parse_zone(zone))
+    site = replace(store.site, zone=parse_zone(zone))
+    lists = Lists(store.database, site, store.feed, store.vocabulary)
     for _ in range(300):
         names = chance.sample(sorted(DATES), chance.randint(1, 4))
         query: dict[str, Any] = {name: str(some_moment(chance)) for name in names}
         query |= {"strict_dates": "1"} if chance.random() < 0.5 else {}
-        conditions = [HIDDEN, *date_conditions(load(EVENT.query_schema, query, site), site, Problems())]
-        right = await api.store.database["events"].count_documents({"$and": conditions})
-        assert (await api.store.totals.of(conditions)).total == right, query
-    assert len(by_days) > 200
+        values = load(EVENT.query_schema, query, site)
+        right = await store.database["events"].count_documents(
+            (await lists.query(EVENT, values, PUBLIC)).filter
+        )
+        assert (await lists.page(EVENT, values, PUBLIC)).total == right, query
+    assert len(by_histogram) > 100
 
 
 def some_moment(chance: random.Random) -> datetime:
     return datetime(2027, 3, 15) + timedelta(chance.randrange(30), chance.choice([0, 1, 43_200, 86_399]))
 
 
-async def test_days_that_are_lost_are_not_counted_for_each_stretch(
-    api: Api, by_days: list[int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", ["MAX_WAIT_SECONDS", "MAX_PAIRS"])
+async def test_a_list_whose_histogram_is_not_ready_is_counted_by_the_database(
+    api: Api, by_histogram: list[int], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr("service.store.bases.SEVERAL", 3)
-    monkeypatch.setattr("service.store.bases.KEPT", 0)
-    await api.event("Event")
-    for day in range(10, 20):
-        assert (await api.get("/events", end_date=f"2027-12-{day}"))[0] == 200
-    assert len(by_days) == 2
-
-
-async def test_a_list_of_too_many_days_is_counted_each_time(
-    api: Api, by_days: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("service.store.mongo.snapshots.MOST", 2)
+    monkeypatch.setattr(f"service.store.lists.totals.{limit}", 0)
     for day in ("2027-06-01", "2027-06-02", "2027-06-03"):
         await api.event("Event", start_date=day, end_date=day)
-    for day in range(3, 9):
+    for day in (2, 3):
         found = await api.get("/events", start_date="2027-06-01", end_date=f"2027-06-0{day}")
-        assert found[1]["total"] == 3
-    assert not by_days
+        assert (found[0], found[1]["total"]) == (200, day)
+    if limit == "MAX_PAIRS":
+        assert not by_histogram
+        with pytest.raises(TooManyPairs):
+            await api.store.lists._totals._build([{"hide_from_listings": False}])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -208,8 +199,8 @@ async def test_totals_follow_every_write_of_either_process(pair: tuple[Api, Api]
 
 
 @pytest.mark.parametrize("who", [0, 1])
-async def test_a_change_of_either_process_is_told_without_counting_again(
-    pair: tuple[Api, Api], who: int, monkeypatch: pytest.MonkeyPatch
+async def test_a_change_of_either_process_is_applied_without_counting_again(
+    pair: tuple[Api, Api], who: int, by_histogram: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, writer = pair[0], pair[who]
     links = await linked(writer)
@@ -223,7 +214,8 @@ async def test_a_change_of_either_process_is_told_without_counting_again(
         raise AssertionError("counted again")
 
     assert await total() == 1
-    monkeypatch.setattr(totals.Totals, "_count", refuse)
+    monkeypatch.setattr(Totals, "_build", refuse)
+    monkeypatch.setattr(Lists, "_counted", refuse)
     other = await writer.event("Lioness", venue=links["venue"])
     assert await total() == 2
     changes: list[tuple[dict[str, Any], int]] = [
@@ -244,9 +236,9 @@ async def test_a_change_of_either_process_is_told_without_counting_again(
 
 
 async def test_a_stream_that_fell_behind_or_broke_is_begun_anew(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: Api, by_histogram: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api.store.feed, "_heard", type(api.store.feed._heard)(maxlen=3))
+    monkeypatch.setattr(api.store.feed, "_events", type(api.store.feed._events)(maxlen=3))
     await api.event("First")
     assert (await api.get("/events"))[1]["total"] == 1
     for number in range(8):
@@ -255,6 +247,9 @@ async def test_a_stream_that_fell_behind_or_broke_is_begun_anew(
     await api.store.feed.close()
     await api.event("Last")
     assert (await api.get("/events"))[1]["total"] == 10
+    await api.store.database["events"].delete_one({"title": "Last"})  # by somebody else
+    assert (await api.get("/events"))[1]["total"] == 9
+    assert by_histogram == [1, 9, 10, 9]
 
 
 async def test_many_ask_while_many_write(pair: tuple[Api, Api]) -> None:
@@ -274,12 +269,11 @@ async def test_many_ask_while_many_write(pair: tuple[Api, Api]) -> None:
         assert await wrong_totals(api, links) == []
 
 
-@pytest.fixture(params=[4, 500])
-def shallow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists that are deep after a few records, with few or many marks."""
-    monkeypatch.setattr(depths, "FAR", 6)
-    monkeypatch.setattr(depths, "NEAR", 2)
-    monkeypatch.setattr("service.store.marks.MOST", request.param)
+@pytest.fixture
+def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists that are long and deep after a few records."""
+    monkeypatch.setattr(pages, "MAX_COUNTED", 5)
+    monkeypatch.setattr(pages, "MAX_SKIPPED", 6)
 
 
 @pytest.mark.usefixtures("shallow")
@@ -292,7 +286,7 @@ async def test_deep_pages_are_the_same_however_they_are_reached(api: Api, days: 
         return int((await api.event(f"Event {number % 7}", start_date=day, end_date=day))["id"])
 
     made = [await make(number) for number in range(60)]
-    for orderby in ("start_date", "title", "id", "modified"):
+    for orderby in ("start_date", "end_date", "title", "id", "modified"):
         for order in ("asc", "desc"):
             query = {"orderby": orderby, "order": order}
             for _ in range(4):
@@ -308,7 +302,7 @@ async def test_deep_pages_are_the_same_however_they_are_reached(api: Api, days: 
 
 
 @pytest.mark.usefixtures("shallow")
-async def test_marks_that_are_set_while_others_write_lead_to_the_right_pages(pair: tuple[Api, Api]) -> None:
+async def test_deep_pages_are_right_after_others_wrote_meanwhile(pair: tuple[Api, Api]) -> None:
     reader, writer = pair
     chance = random.Random(6)
 
@@ -329,71 +323,6 @@ async def test_marks_that_are_set_while_others_write_lead_to_the_right_pages(pai
         assert found == whole[page * 5 - 5 : page * 5], page
 
 
-@pytest.mark.usefixtures("shallow")
-async def test_writes_meanwhile_do_not_make_the_way_to_a_page_longer(
-    pair: tuple[Api, Api], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reader, writer = pair
-    skipped = []
-
-    async def busy(database: Database, pipeline: list[dict[str, Any]]) -> tuple[list[Any], Timestamp]:
-        skipped.extend(stage["$skip"] for stage in pipeline if "$skip" in stage)
-        await writer.event("Before")
-        found = await snapshot(database, pipeline)
-        await writer.event("After")
-        return found
-
-    for number in range(60):
-        await writer.event(f"Event {number}")
-    monkeypatch.setattr(depths, "snapshot", busy)
-    assert len(await reader.ids("events", per_page="5", page="10")) == 5
-    assert len(skipped) > 5
-    assert max(skipped) <= depths.FAR
-    monkeypatch.undo()
-    assert (
-        await reader.ids("events", per_page="4", page="15")
-        == (await reader.ids("events", per_page="60"))[56:]
-    )
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_mark_has_the_right_rank_whatever_moved_while_it_was_looked_for(sign: int) -> None:
-    chance, moment = random.Random(8), 5
-
-    def rank(place: Place) -> int:
-        return sum(other < place if sign > 0 else other > place for other in records)
-
-    for _ in range(300):
-        records = {(chance.randrange(4), id) for id in range(20)}
-        ordered = sorted(records, reverse=sign < 0)
-        known = chance.randrange(-1, 15)
-        start = START if known < 0 else Mark(known, ordered[known])
-        moves = []
-        for time in range(10):
-            if time == moment:  # the list is read
-                ahead = [place for place in records if start is START or rank(place) >= rank(start.place)]
-                skipped = chance.randrange(len(ahead))
-                found = sorted(ahead, reverse=sign < 0)[skipped]
-            goes = chance.random() < 0.4
-            place = chance.choice(sorted(records)) if goes else (chance.randrange(4), 100 + time)
-            (records.remove if goes else records.add)(place)
-            facts = {"start_utc": place[0], "_id": place[1]}
-            moves.append(Move(Timestamp(time, 0), facts, -1 if goes else 1))
-        marks = Marks([("start_utc", sign), ("_id", sign)])
-        record = {"start_utc": found[0], "_id": found[1]}
-        marks.learn(start, skipped, record, Timestamp(moment - 1, 0), moves)
-        assert marks.before(100) == Mark(rank(found), found)
-
-
-def test_marks_stay_few_and_lie_everywhere() -> None:
-    marks, longest = Marks([("_id", 1)]), 100 * MOST
-    for rank in range(0, longest, 20):
-        marks.set(Mark(rank, (rank,)))
-        assert marks.before(rank).rank == rank, "the last one is kept"
-    assert max(rank - marks.before(rank).rank for rank in range(longest)) < 300
-    assert len({marks.before(rank) for rank in range(longest)}) <= MOST + 1
-
-
 async def test_conditions_mean_to_us_what_they_mean_to_the_database(api: Api) -> None:
     chance, links = random.Random(3), await linked(api)
     for _ in range(40):
@@ -403,15 +332,16 @@ async def test_conditions_mean_to_us_what_they_mean_to_the_database(api: Api) ->
     for caller in CALLERS:
         for query in lists(links):
             values = load(EVENT.query_schema, query, api.store.site)
-            asked = await asking(EVENT)(api.store, EVENT, values, caller, Problems())
-            assert fields_of(asked.conditions) <= FACTS | {"text"}
+            asked = await api.store.lists.query(EVENT, values, caller)
+            conditions = [*asked.conditions, *(asked.dates or ())]
+            assert fields_of(conditions) <= FACTS | {"text"}
+            if not can_evaluate(conditions):
+                assert query.keys() & {"search", "geoloc_lat"}, query
+                continue
             right = {row["_id"] async for row in events.find(asked.filter, {"_id": 1})}
-            async for event in events.find():
-                try:
-                    assert matches(asked.conditions, event | {"text": None}) is (event["_id"] in right), query
-                    known += 1
-                except Unknown:
-                    assert query.keys() & {"search", "geoloc_lat"}, query
+            async for event in events.find({}, dict.fromkeys(SEARCHED, 0)):
+                assert matches(conditions, event) is (event["_id"] in right), query
+                known += 1
     assert known > 2000
 
 
@@ -424,3 +354,25 @@ async def test_time_goes_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(api.store.site), "now", lambda _: now + timedelta(days=2))
     assert (await api.get("/events"))[1]["total"] == 0
     assert (await api.get("/events", starts_after="now -1 day"))[1]["total"] == 0
+
+
+async def test_filters_follow_changes_of_the_records_that_they_name(pair: tuple[Api, Api]) -> None:
+    """The reader has cached what its filters name; the writer is another process."""
+    reader, writer = pair
+    music = await writer.made("categories", name="Music")
+    jazz = await writer.made("categories", name="Jazz")
+    venue = await writer.made("venues", venue="Hall")
+    event = await writer.event("Event", categories=[jazz["id"]], venue=venue["id"])
+    for number in range(6):
+        parent = music["id"] if number % 2 else 0
+        assert (await writer.patch(f"/categories/{jazz['id']}", {"parent": parent}))[0] == 200
+        shown = [event["id"]] if parent else []
+        # A page that does not exist is refused only if it still does not exist.
+        assert await reader.ids("events", categories="music", order=("asc", "desc")[number // 3]) == shown
+        assert (await reader.get("/events", categories="music", per_page="1", page="2"))[0] == 404
+        status = "trash" if number % 2 else "publish"
+        assert (await writer.patch(f"/venues/{venue['id']}", {"status": status}))[0] == 200
+        shown = [] if number % 2 else [event["id"]]
+        assert await reader.ids("events", venue=str(venue["id"]), featured="0", page="1") == shown
+    assert (await writer.delete(f"/categories/{music['id']}"))[0] == 200
+    assert (await reader.get("/events", categories="music", page="1"))[0] == 400

@@ -14,14 +14,12 @@ from pymongo.errors import ConnectionFailure, PyMongoError
 
 from schemas import KINDS
 from schemas.caller import Caller
-from schemas.dates import Moment
 from schemas.errors import Problem, Problems
 from schemas.kind import Kind
 from schemas.site import Site
 from service.background import background_task
 from service.failures import Failures, brief
-from service.store.foresight import foresee
-from service.store.lists.pages import Page, find_page
+from service.store.lists.pages import Lists, Page
 from service.store.mongo.client import Client, Database, connect
 from service.store.mongo.indexes import create_indexes
 from service.store.records.reading import NO_PROBLEMS
@@ -43,10 +41,11 @@ class Store(Changes):
     def __init__(self, client: Client, database: Database, site: Site) -> None:
         super().__init__(client, database, site)
         self.tokens = Tokens(database, self.ids)
+        self.lists = Lists(database, site, self.feed, self.vocabulary)
         self.started = False
         self._starting = Failures(log, "preparing the database")
         self._maintenance = Failures(log, "background maintenance")
-        self._foreseen: date | None = None
+        self._warmed: date | None = None
 
     async def start(self) -> None:
         """Create indexes and bring the id counters up to date; idempotent."""
@@ -61,7 +60,7 @@ class Store(Changes):
     ) -> Page:
         if kind.embedded_fields:  # their lists filter and sort by usage counters
             await self.counts.catch_up()
-        return await find_page(self, kind, query, caller, problems)
+        return await self.lists.page(kind, query, caller, problems)
 
     async def is_alive(self) -> bool:
         try:
@@ -78,12 +77,12 @@ class Store(Changes):
         await self.counts.maintain(self.site.now())
         await self.feed.keep_up()
 
-    async def foresee(self, stranger: Caller) -> None:
-        """Warm the default event list once a day: each day it starts with other events."""
-        today = Moment(instant=self.site.now()).in_zone(self.site.zone).date()
-        if today != self._foreseen:
-            self._foreseen = today  # even if warming fails: the list may be too long to be counted in time
-            await foresee(self, stranger)
+    async def warm(self, stranger: Caller) -> None:
+        """Count the default event list at the start, and once a day in case its histogram was lost."""
+        today = self.site.now().date()
+        if today != self._warmed:
+            self._warmed = today  # even if warming fails: the list may be too long to be counted in time
+            await self.lists.warm(stranger)
 
     async def try_start(self) -> None:
         """Start if MongoDB is usable. If it is unreachable, `service.announcing` tells the operator."""
@@ -110,7 +109,7 @@ class Store(Changes):
     async def _maintain(self, stranger: Caller) -> None:
         try:
             await self.maintain()
-            await self.foresee(stranger)
+            await self.warm(stranger)
             self._maintenance.succeeded()
         except (PyMongoError, Problem) as error:
             self._maintenance.failed(error)
@@ -119,7 +118,6 @@ class Store(Changes):
         """Wait up to a second for background tasks; what is left is persisted and resumed by maintenance."""
         if under_way := self._tasks | self.counts.tasks | self.tokens.tasks:
             await asyncio.wait(under_way, timeout=1)
-        await self.clock.close()
         await self.feed.close()
         self.passwords.close()
 

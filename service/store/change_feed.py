@@ -1,4 +1,4 @@
-"""Change feed: all writes to events by any process, from MongoDB's change stream, read on demand."""
+"""Change feed: all changes to records by any process, from one change stream, which is read on demand."""
 
 from __future__ import annotations
 
@@ -9,90 +9,121 @@ from itertools import islice
 from typing import Any
 
 from bson import Timestamp
-from pymongo.change_stream import CollectionChangeStream
+from pymongo.change_stream import DatabaseChangeStream
 from pymongo.errors import PyMongoError
 
-from schemas.event import EVENT
-from service.store.event_changes import PIPELINE, Change, understood
+from schemas import EVENT, KINDS
+from service.store.event_changes import PIPELINE, EventChange, is_counters_only, parse
+from service.store.freshness import Clock, read_clock
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
 
-REMEMBERED = 4096
-"""Number of changes kept in memory."""
+MAX_EVENT_CHANGES = 4096
+"""Number of changes to events kept in memory."""
+Document = dict[str, Any]
 
 
 class ChangeFeed:
-    """The latest changes, numbered in order."""
+    """Numbers the changes to records of all kinds. The number of changes seen so far is the feed's position:
+    as long as it stays the same, everything that was read from the database is still current."""
 
     def __init__(self, database: Database) -> None:
-        self._events = database[EVENT.plural]
-        self._stream: CollectionChangeStream[dict[str, Any]] | None = None
-        self._batch = Batcher[None, None](self._listen)
-        self._heard: deque[Change] = deque(maxlen=REMEMBERED)
-        self.number = 0
-        """The number of the next change."""
+        self._database = database.delegate
+        self._stream: DatabaseChangeStream[Document] | None = None
+        self._clock: Clock | None = None
+        self._batch = Batcher[None, int](self._read_on)
+        self._events: deque[EventChange] = deque(maxlen=MAX_EVENT_CHANGES)
+        self._next_event = 0
+        self._position = 0
+        self._changed = dict.fromkeys((kind.plural for kind in KINDS), 0)
+        self.is_available = True
+        """Whether the database has a write clock. Without one the feed cannot tell that nothing changed."""
 
     @property
-    def oldest(self) -> int:
-        return self.number - len(self._heard)
+    def last(self) -> int | None:
+        """The position that was read last. What is loaded from now on is at least as current."""
+        return self._position if self.is_available else None
 
-    def since(self, number: int) -> list[Change]:
-        return list(islice(self._heard, number - self.oldest, None))
+    def catch_up(self) -> asyncio.Future[int | None]:
+        """Read all changes that were acknowledged before the call, and return the position; None if the
+        database has no write clock."""
+        return self._batch.load(None)
 
-    async def catch_up(self) -> None:
-        """Return when every write acknowledged before the call has been read."""
-        await self._batch.load(None)
+    def has_changed(self, plural: str, position: int | None) -> bool:
+        """Whether a record of this kind has changed since a position, not counting its usage counters."""
+        return position is None or self._changed[plural] > position
+
+    @property
+    def next_event(self) -> int:
+        """The number of the next change to an event."""
+        return self._next_event
+
+    def events_since(self, number: int) -> list[EventChange] | None:
+        """The changes to events from a number on; None if they are not in memory any more."""
+        oldest = self._next_event - len(self._events)
+        return list(islice(self._events, number - oldest, None)) if number >= oldest else None
 
     async def keep_up(self) -> None:
         """Read new changes if the stream is open: a stream that is not read falls behind the oplog."""
         if self._stream is not None:
             await self.catch_up()
 
-    async def _listen(self, _: Sequence[None]) -> dict[None, None]:
+    async def _read_on(self, _: Sequence[None]) -> dict[None, int]:
+        if not self.is_available:
+            return {}
         is_open = self._stream is not None
         try:
             changes = await asyncio.to_thread(self._read)
-            if not is_open:
-                self._forget()  # a snapshot taken before the stream was opened may miss changes
-            for change in changes:
-                self._hear(change)
         except PyMongoError:
             await self.close()
-            raise
-        return {}
+            if not is_open:
+                raise
+            return await self._read_on(())  # once more, with a new stream
+        if not is_open:
+            self._forget()  # changes before the stream was opened may be missing
+        for change in changes:
+            self._add(change)
+        return {None: self._position} if self.is_available else {}
 
-    def _read(self) -> list[dict[str, Any]]:
-        """Read everything up to now in one go: thousands of changes cost a single thread switch."""
+    def _read(self) -> list[Document]:
+        """Read the clock and, if it has moved, all new changes. In one thread: thousands of changes cost a
+        single thread switch."""
+        if (clock := read_clock(self._database)) is None:
+            self.is_available = False
+            return []
         if self._stream is None:
-            self._stream = self._events.delegate.watch(
-                PIPELINE, batch_size=1000, max_await_time_ms=1, start_at_operation_time=self._committed()
+            # By default a stream starts at the last applied write. It may be later than the majority commit
+            # point, at which snapshots are taken: a write between the two would be in neither.
+            start = Timestamp(clock[1], clock[2])
+            self._stream = self._database.watch(
+                PIPELINE, batch_size=1000, max_await_time_ms=1, start_at_operation_time=start
             )
+        elif clock == self._clock:
+            return []
         found = []
         while (change := self._stream.try_next()) is not None:
             found.append(change)
+        self._clock = clock
         return found
 
-    def _committed(self) -> Timestamp | None:
-        """The majority commit point, which every later snapshot includes. By default a stream starts
-        at the last applied write: a write between the two would be in neither the snapshot nor the stream."""
-        said = self._events.delegate.database.command("hello")
-        at: Timestamp | None = said.get("lastWrite", {}).get("majorityOpTime", {}).get("ts")
-        return at
+    def _add(self, said: Mapping[str, Any]) -> None:
+        self._position += 1
+        plural = said["ns"]["coll"]
+        if not is_counters_only(said):
+            self._changed[plural] = self._position
+        if plural == EVENT.plural and (change := parse(said)).concerns_lists:
+            self._events.append(change)
+            self._next_event += 1
 
     def _forget(self) -> None:
-        """Drop all changes, so that totals that have not applied them are counted again."""
-        self._heard.clear()
-        self.number += 1
-
-    def _hear(self, said: Mapping[str, Any]) -> None:
-        change = understood(said)
-        if change.touched is None or change.touched:
-            self._heard.append(change)
-            self.number += 1
+        """Drop all changes, and go to a position at which nothing has been read yet."""
+        self._events.clear()
+        self._next_event += 1
+        self._position += 1
+        self._changed = dict.fromkeys(self._changed, self._position)
 
     async def close(self) -> None:
-        """Close the stream and drop all changes; the next read opens a new stream."""
+        """Close the stream; the next call of `catch_up` opens a new one."""
         stream, self._stream = self._stream, None
-        self._forget()
         if stream is not None:
             await asyncio.to_thread(stream.close)

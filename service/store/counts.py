@@ -22,7 +22,7 @@ from schemas.event_representation import LINKED
 from service.store.debts import Debt, Debts, Note, Plan, Truth, Use
 from service.store.links.fanout import Fanout, in_background
 from service.store.links.usage import Step, has_end, was_cut
-from service.store.lists.visibility import UNLOCKED
+from service.store.lists.query import UNLOCKED
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
 

@@ -1,4 +1,4 @@
-"""Change feed entries: the fields of an event that lists depend on, before and after a change."""
+"""Parses the change stream: which fields of an event that lists depend on have changed, and how."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from bson import Timestamp
 
+from schemas import KINDS
 from schemas.event_representation import LINKED
 
 Facts = Mapping[str, Any]
@@ -25,7 +26,7 @@ SEARCHED = ("sort", "tok")
 """Fields that are not loaded with an event."""
 
 
-class Change(NamedTuple):
+class EventChange(NamedTuple):
     """One write to one event. For some updates only the touched fields are known; if not even these are,
     anything may have changed."""
 
@@ -35,16 +36,8 @@ class Change(NamedTuple):
     new: Facts | None = None
 
     @property
-    def is_known(self) -> bool:
-        return self.new is not None
-
-
-class Move(NamedTuple):
-    """The effect of a change on a list: an event entered (1) or left (-1)."""
-
-    at: Timestamp
-    facts: Facts
-    step: int
+    def concerns_lists(self) -> bool:
+        return self.touched is None or bool(self.touched)
 
 
 def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +46,7 @@ def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     was, now = facts_of(old), facts_of(new)
     changed = {name: value for name, value in now.items() if value != was[name]}
     # The version makes the value unique: the change stream does not report a value that stays the same.
-    return {"told": {"version": old["version"] + 1, "was": was, "now": changed}}
+    return {"last_change": {"version": old["version"] + 1, "was": was, "now": changed}}
 
 
 def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,29 +58,40 @@ def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def understood(said: Mapping[str, Any]) -> Change:
-    """Parse a document of the change stream."""
+def parse(said: Mapping[str, Any]) -> EventChange:
+    """Parse a change to an event."""
     at, operation = said["clusterTime"], said["operationType"]
     if operation == "insert":
         new = said["fullDocument"]
-        return Change(at, new={name: new.get(name) for name in FACTS})
+        return EventChange(at, new={name: new.get(name) for name in FACTS})
     if operation != "update":
-        return Change(at)
+        return EventChange(at)
+    touched = FACTS & touched_by(said)
+    if (last := said["updateDescription"]["updatedFields"].get("last_change")) is None:
+        return EventChange(at, touched)
+    return EventChange(at, touched, last["was"], last["was"] | last["now"])
+
+
+def touched_by(said: Mapping[str, Any]) -> frozenset[str]:
+    """The top-level fields that an update has set or removed."""
     update = said["updateDescription"]
     names = [*said["touched"], *update["removedFields"]]
     names += [array["field"] for array in update.get("truncatedArrays", ())]
-    touched = FACTS.intersection(name.partition(".")[0] for name in names)
-    if (told := update["updatedFields"].get("told")) is None:
-        return Change(at, touched)
-    return Change(at, touched, told["was"], told["was"] | told["now"])
+    return frozenset(name.partition(".")[0] for name in names)
+
+
+def is_counters_only(said: Mapping[str, Any]) -> bool:
+    """Whether an update has changed nothing but usage counters."""
+    return said["operationType"] == "update" and touched_by(said) <= {"events"}
 
 
 PIPELINE: list[dict[str, Any]] = [
+    {"$match": {"ns.coll": {"$in": [kind.plural for kind in KINDS]}}},
     {
         "$project": {
-            **dict.fromkeys(("operationType", "clusterTime"), 1),
+            **dict.fromkeys(("operationType", "clusterTime", "ns.coll"), 1),
             **dict.fromkeys(("updateDescription.removedFields", "updateDescription.truncatedArrays"), 1),
-            "updateDescription.updatedFields.told": 1,
+            "updateDescription.updatedFields.last_change": 1,
             **{f"fullDocument.{name}": 1 for name in PLAIN},
             **{f"fullDocument.{field}.{name}": 1 for field, names in LINKS.items() for name in names},
             "touched": {
@@ -97,6 +101,6 @@ PIPELINE: list[dict[str, Any]] = [
                 }
             },
         }
-    }
+    },
 ]
-"""Projection of the change stream: the server sends only what is needed."""
+"""Filter and projection of the change stream: the server sends only what is needed."""

@@ -60,7 +60,7 @@ class Fanout:
         self._database = database
         self._site = site
         self._events = database[EVENT.plural]
-        self._jobs = database["jobs"]
+        self._jobs = database["chores"]
         self._versions = RecordLoader(database, {"version": 1})
         self.epoch = Epoch(database)
 

@@ -1,22 +1,33 @@
-"""List query: the filter, sort order and index hint of a list."""
+"""List query: the filter, sort order and index hint of a list; evaluates conditions in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import bson
 
-from schemas.kind import Document
-from service.store.mongo.client import Collection
+from schemas.caller import Caller
+from schemas.errors import InvalidFields
+from schemas.language import Text
+from service.store.event_changes import FACTS, SEARCHED, Facts
 
 Condition = dict[str, Any]
 Sort = list[tuple[str, int]]
-
-
-def key_of(conditions: list[Condition]) -> bytes:
-    """A hashable cache key for a filter."""
-    return bson.encode({"": conditions})
+MAX_SKIP = 2**31
+"""More than any list has, and less than MongoDB's integers hold."""
+UNLOCKED: Condition = {"locked": {"$ne": True}}
+"""Events without a password."""
+EVALUATED = frozenset(
+    ["$and", "$or", "$nor", "$elemMatch", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$ne"]
+)
+"""Operators that `matches` understands."""
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": lambda value, bound: value is not None and value > bound,
+    "$gte": lambda value, bound: value is not None and value >= bound,
+    "$lt": lambda value, bound: value is not None and value < bound,
+    "$lte": lambda value, bound: value is not None and value <= bound,
+}
 
 
 class ListQuery(NamedTuple):
@@ -25,36 +36,107 @@ class ListQuery(NamedTuple):
     conditions: list[Condition]
     sort: Sort
     hint: str | None = None
+    dates: list[Condition] | None = None
+    """Further conditions: bounds on the start and end of events. None for other kinds."""
+    resolved: tuple[str, ...] = ()
+    """Plurals of the kinds whose records the conditions were made from."""
 
     @property
     def filter(self) -> Condition:
-        return {"$and": self.conditions} if self.conditions else {}
+        conditions = [*self.conditions, *(self.dates or ())]
+        return {"$and": conditions} if conditions else {}
 
-    async def rows(
-        self,
-        collection: Collection,
-        skip: int,
-        limit: int,
-        shown: Mapping[str, int],
-        any_of: Sequence[Condition] = (),
-    ) -> list[Document]:
-        """Return a slice of the records; with `any_of`, of those that meet one of these conditions."""
-        found = collection.find(self._either(any_of), shown, sort=self.sort, hint=self.hint)
-        return await found.skip(skip).limit(limit).to_list(None)
+    @property
+    def backwards(self) -> ListQuery:
+        return self._replace(sort=[(name, -sign) for name, sign in self.sort])
 
-    def pipeline(
-        self, skip: int, limit: int, shown: Mapping[str, int], any_of: Sequence[Condition]
-    ) -> list[Condition]:
-        """The same query as an aggregation pipeline."""
-        first = [{"$match": self._either(any_of)}, {"$sort": dict(self.sort)}]
-        return [*first, {"$skip": skip}, {"$limit": limit}, {"$project": shown}]
+    def within(self, condition: Condition) -> ListQuery:
+        return self._replace(conditions=[*self.conditions, condition])
 
-    def _either(self, any_of: Sequence[Condition]) -> Condition:
-        # Repeat all conditions in each branch: only then does each use an index, with a sorted merge.
-        return {"$or": [{"$and": [*self.conditions, way]} for way in any_of]} if any_of else self.filter
+    def page(self, skip: int, limit: int, shown: Mapping[str, int]) -> list[Condition]:
+        """The aggregation pipeline of a page."""
+        found: list[Condition] = [{"$match": self.filter}, {"$sort": dict(self.sort)}]
+        skipped = [{"$skip": min(skip, MAX_SKIP)}] if skip else []
+        return [*found, *skipped, {"$limit": limit}, {"$project": dict(shown)}]
+
+
+def key_of(conditions: list[Condition]) -> bytes:
+    """A hashable cache key for a filter."""
+    return bson.encode({"": conditions})
 
 
 def ordered(field: str, direction: str | None) -> Sort:
     """A total order: `_id` breaks ties."""
     sign = -1 if direction == "desc" else 1
     return [(field, sign)] if field == "_id" else [(field, sign), ("_id", sign)]
+
+
+def visible(caller: Caller, statuses: list[str] | None = None) -> Condition:
+    """Public records, and public copies of linked records, for everyone; their own for authors, all for
+    viewers and editors; those in the trash only if requested. `Caller.sees` is the same rule in Python."""
+    chosen: Condition = {"status": {"$in": statuses} if statuses else {"$ne": "trash"}}
+    if caller.sees_all:
+        return chosen
+    if caller.own is not None:
+        own = {"author": caller.own, **chosen}
+        return {"$or": [{"status": "publish"}, own]} if not statuses or "publish" in statuses else own
+    if statuses and set(statuses) != {"publish"}:
+        raise InvalidFields({"status": Text("Without a token only status=publish may be requested.")})
+    return {"status": "publish"}
+
+
+def fields_of(conditions: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The top-level fields that conditions refer to."""
+    found: set[str] = set()
+    for condition in conditions:
+        for name, wanted in condition.items():
+            found |= fields_of(wanted) if name.startswith("$") else {name.partition(".")[0]}
+    return frozenset(found)
+
+
+def can_evaluate(conditions: Iterable[Condition]) -> bool:
+    """Whether `matches` can evaluate conditions on every change that the feed reports in full."""
+    conditions = list(conditions)
+    return fields_of(conditions) <= FACTS.difference(SEARCHED) and _operators(conditions) <= EVALUATED
+
+
+def _operators(value: Any) -> set[str]:
+    if isinstance(value, list):
+        return set().union(*map(_operators, value))
+    if not isinstance(value, dict):
+        return set()
+    return {name for name in value if name.startswith("$")}.union(*map(_operators, value.values()))
+
+
+def matches(conditions: Iterable[Mapping[str, Any]], facts: Facts) -> bool:
+    """Whether all conditions hold for a record; only for conditions that can be evaluated."""
+    return all(_holds(name, wanted, facts) for one in conditions for name, wanted in one.items())
+
+
+def _holds(name: str, wanted: Any, facts: Facts) -> bool:
+    if name == "$and":
+        return matches(wanted, facts)
+    if name in ("$or", "$nor"):
+        return any(matches([one], facts) for one in wanted) is (name == "$or")
+    values = _values(name, facts)
+    if not isinstance(wanted, dict):
+        return wanted in values
+    return all(_meets(operator, bound, values) for operator, bound in wanted.items())
+
+
+def _values(name: str, facts: Facts) -> list[Any]:
+    """The values of a field: a single one, all elements of an array, or a subfield of each element."""
+    top, _, inner = name.partition(".")
+    value = facts.get(top)
+    found = value if isinstance(value, list) else [value]
+    return [one.get(inner) for one in found if isinstance(one, dict)] if inner else found
+
+
+def _meets(operator: str, bound: Any, values: list[Any]) -> bool:
+    if operator == "$elemMatch":
+        return any(matches([bound], one) for one in values if isinstance(one, dict))
+    if operator in ("$in", "$nin"):
+        return set(bound).isdisjoint(values) is (operator == "$nin")
+    if operator == "$ne":
+        return bound not in values
+    return any(COMPARISONS[operator](value, bound) for value in values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -13,14 +14,25 @@ from config import SettingError
 
 DUPLICATE = 11000
 """The server's error code for a duplicate key."""
-Client = AsyncIOMotorClient[dict[str, Any]]
-Database = AsyncIOMotorDatabase[dict[str, Any]]
-Collection = AsyncIOMotorCollection[dict[str, Any]]
+Row = dict[str, Any]
+Client = AsyncIOMotorClient[Row]
+Database = AsyncIOMotorDatabase[Row]
+Collection = AsyncIOMotorCollection[Row]
 
 
 def collections(database: Database) -> Callable[[str], Collection]:
     """Return a function from names to collections. It caches them: Motor is slow to create the objects."""
     return cache(database.__getitem__)
+
+
+async def find(collection: Collection, query: Mapping[str, Any], shown: Mapping[str, int]) -> list[Row]:
+    """Find all matching records, in a single call to a thread; Motor's cursors need several."""
+    return await asyncio.to_thread(lambda: list(collection.delegate.find(query, shown)))
+
+
+async def aggregate(collection: Collection, pipeline: list[Row], **options: Any) -> list[Row]:
+    """Run an aggregation and return all rows, in a single call to a thread."""
+    return await asyncio.to_thread(lambda: list(collection.delegate.aggregate(pipeline, **options)))
 
 
 def connect(uri: str) -> Client:

@@ -1,11 +1,12 @@
-"""Batcher: coalesces concurrent look-ups into one."""
+"""Coalescing: concurrent look-ups become one (Batcher), the same work runs once (SingleFlight)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -56,3 +57,21 @@ def still_wanted(
     many: Iterable[list[asyncio.Future[Value | None]]],
 ) -> Iterable[asyncio.Future[Value | None]]:
     return (answer for answers in many for answer in answers if not answer.done())
+
+
+class SingleFlight(Generic[Key, Value]):
+    """Callers with the same key await the same task; it continues even if all of them are cancelled."""
+
+    def __init__(self) -> None:
+        self._running: dict[Key, asyncio.Task[Value]] = {}
+
+    async def run(self, key: Key, work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+        if (task := self._running.get(key)) is None:
+            task = self._running[key] = asyncio.create_task(work())
+            task.add_done_callback(partial(self._end, key))
+        return await asyncio.shield(task)
+
+    def _end(self, key: Key, task: asyncio.Task[Value]) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # mark it as retrieved: asyncio need not report it if no caller is left

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pymongo
 from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.errors import OperationFailure
 
 from schemas import EVENT, KINDS
 from schemas.event_representation import LINKED
@@ -14,6 +16,9 @@ from schemas.kind import Kind
 from service.store.mongo.client import Database
 
 ORDER = ("start_utc", "_id", "end_utc")
+FILTERED = (*ORDER, "status", "hide_from_listings")
+"""All fields that every list of events filters by: its total is counted from the index alone. The status
+comes after the order: callers who see every status but the trash get the list in order, too."""
 PATIENCE = 6 * 3600
 """Timeout for index builds, in seconds: with a million events they are slow."""
 
@@ -62,17 +67,11 @@ EVENTS = [
     index("by_end", "hide_from_listings", "status", "end_utc", "_id"),
     index("any_by_end", "hide_from_listings", "end_utc", "_id", "start_utc", "status"),
     index("own", "author", "status", *ORDER),
-    index("featured", "featured", "status", *ORDER),
-    index("ticketed", "ticketed", "status", *ORDER),
-    index("part_of", "post_parent", "status", *ORDER),
+    *(index(f"by_{field}", field, *FILTERED) for field in ("featured", "ticketed", "post_parent")),
     index("protected", "locked", partialFilterExpression={"locked": True}),
     index("located", "venue.geo_lat", "status", *ORDER),
     index("place", "venue.point:2dsphere", "status", "start_utc"),
-    # With all fields that every list filters by, so that a large category is counted from the index alone.
-    *(
-        index(f"in_{field}", f"{field}._id", "status", *ORDER, "hide_from_listings", "locked")
-        for field in LINKED
-    ),
+    *(index(f"linked_{field}", f"{field}._id", *FILTERED, "locked") for field in LINKED),
     *(
         index(f"last_{field}", f"{field}._id", "status", "-end_utc", "locked")
         for field, kind in LINKED.items()
@@ -85,7 +84,14 @@ INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind i
 }
 
 
+OBSOLETE = (*(f"in_{field}" for field in LINKED), "featured", "ticketed", "part_of")
+"""Indexes of events that version 0.1.0 created and that are not used any more."""
+
+
 async def create_indexes(database: Database) -> None:
-    """Create missing indexes; idempotent, and safe in several processes at once."""
+    """Create missing indexes and drop obsolete ones; idempotent, and safe in several processes at once."""
     with pymongo.timeout(PATIENCE):
         await asyncio.gather(*(database[name].create_indexes(models) for name, models in INDEXES.items()))
+        for name in OBSOLETE:
+            with suppress(OperationFailure):  # it does not exist
+                await database[EVENT.plural].drop_index(name)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from service.store.mongo.client import Collection, Database, collections
+from service.store.mongo.client import Collection, Database, aggregate, collections, find
 from service.store.mongo.coalescing import Batcher
 
 Ref = int | str
@@ -14,8 +14,10 @@ Row = dict[str, Any]
 ListQuery = tuple[str, Ref]
 """The plural of a kind, and the id or slug of a record."""
 Rows = Mapping[ListQuery, Row]
-HIDDEN_FIELDS = {"tok": 0, "text": 0, "sort": 0, "told": 0}
+HIDDEN_FIELDS = {"tok": 0, "text": 0, "sort": 0, "last_change": 0}
 """Fields that are not loaded when a record is shown, changed or embedded."""
+HEAD_FIELDS = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
+"""Projection of a record's head: its version and who may see it, without its content."""
 
 
 class RecordLoader:
@@ -53,11 +55,11 @@ async def find_in_many(
     the number of its query."""
     if len(parts) == 1:
         plural, wanted = parts[0]
-        return [(0, row) for row in await collection(plural).find(wanted, shown).to_list(None)]
+        return [(0, row) for row in await find(collection(plural), wanted, shown)]
     first, *others = [
         Row(coll=plural, pipeline=[{"$match": wanted}, {"$project": shown}, {"$set": {"part": at}}])
         for at, (plural, wanted) in enumerate(parts)
     ]
     united = [*first["pipeline"], *({"$unionWith": other} for other in others)]
-    rows = await collection(first["coll"]).aggregate(united).to_list(None)
+    rows = await aggregate(collection(first["coll"]), united)
     return [(row.pop("part"), row) for row in rows]

@@ -34,7 +34,6 @@ from service.store.change_feed import ChangeFeed
 from service.store.convoys import Convoy
 from service.store.counts import Counts
 from service.store.epoch import Outdated
-from service.store.freshness import WriteClock
 from service.store.known_links import KnownLinks
 from service.store.links import category_tree
 from service.store.links.fanout import Fanout
@@ -43,18 +42,15 @@ from service.store.links.usage import unused
 from service.store.mongo.bulk_writes import Inserts
 from service.store.mongo.client import Client, Collection, Database, collections
 from service.store.mongo.id_blocks import Ids
-from service.store.mongo.loaders import HIDDEN_FIELDS, RecordLoader, Ref
+from service.store.mongo.loaders import HEAD_FIELDS, HIDDEN_FIELDS, RecordLoader, Ref
 from service.store.new_events import NewEvents, owing
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
-from service.store.totals import Totals
 
 log = logging.getLogger("kalends.store")
 TRIES = 100
 """Maximum number of attempts at a write that conflicts with other writers."""
 NO_PROBLEMS = Problems()
-HEAD_FIELDS = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
-"""Projection of a record's head: its version and who may see it, without its content."""
 
 
 class Records:
@@ -70,9 +66,7 @@ class Records:
         self.fanout = Fanout(database, site)
         self.counts = Counts(database, self.fanout)
         self.passwords = Passwords()
-        self.clock = WriteClock(database)
         self.feed = ChangeFeed(database)
-        self.totals = Totals(database, self.feed)
         self._heads = RecordLoader(database, HEAD_FIELDS)
         self._wholes = RecordLoader(database, HIDDEN_FIELDS)
         self.slugs = Slugs(database)
@@ -97,7 +91,8 @@ class Records:
 
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
         """Load records by id."""
-        return await self._collection(kind).find({"_id": {"$in": list(ids)}}, HIDDEN_FIELDS).to_list(None)
+        found = await self._wholes.load_many([(kind.plural, id) for id in ids])
+        return [found[kind.plural, id] for id in ids if (kind.plural, id) in found]
 
     async def head(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
         """Load a record's head, without its content, if the caller may read the record."""

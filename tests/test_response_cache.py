@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from handlers.memory import ENTRY_OVERHEAD_BYTES, ByteLru, LruNamespace
-from handlers.shelf import FragmentCache
+from handlers.response_cache import ENTRY_BYTES, ByteCache, FragmentCache
 from schemas import EVENT
 from schemas.caller import PUBLIC
 from schemas.kind import RenderContext
 from schemas.site import Site
 from service import app
+from service.store import Store
 from tests.conftest import MakeApi
 
 
@@ -58,7 +59,7 @@ class Changing:
 
 
 async def test_a_record_that_was_hidden_meanwhile_is_left_out() -> None:
-    found = await FragmentCache(Changing(), ByteLru()).render_list(  # type: ignore[arg-type]
+    found = await FragmentCache(Changing(), ByteCache(100_000)).listed(  # type: ignore[arg-type]
         EVENT, [{"_id": 1, "version": 1}], RenderContext(Site(), PUBLIC)
     )
     assert found == []
@@ -67,7 +68,7 @@ async def test_a_record_that_was_hidden_meanwhile_is_left_out() -> None:
 async def test_a_page_is_whole_where_little_is_kept(
     make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "ByteLru", lambda: ByteLru(20_000))
+    monkeypatch.setattr(app, "ByteCache", lambda _: ByteCache(20_000))
     api = await make_api()
     for number in range(12):
         await api.event(f"Event {number}", description="x" * 1000)
@@ -76,22 +77,55 @@ async def test_a_page_is_whole_where_little_is_kept(
         assert [event["title"] for event in page["events"]] == [f"Event {number}" for number in range(12)]
 
 
-def test_a_memory_is_bounded() -> None:
-    memory = ByteLru(20_000)
+def test_the_cache_is_bounded() -> None:
+    cache = ByteCache(20_000)
     for number in range(100):
-        memory.keep(number % 50, b"x" * 1000, 1000)
-    assert (len(memory), memory.size) == (10, 20_000)
-    assert memory.take(40) == b"x" * 1000
-    assert memory.take(39) is None
+        cache.keep(b"x" * 1000, 1000, number % 50)
+    assert (len(cache), cache.currsize) == (10, 20_000)
+    assert cache.take(40) == b"x" * 1000
+    assert cache.take(39) is None
+    cache.keep(b"", 20_000, "too large")
+    assert cache.take("too large") is None
+    assert len(cache) == 10
 
 
-def test_drawers_share_a_memory_and_not_their_keys() -> None:
-    memory = ByteLru(5 * ENTRY_OVERHEAD_BYTES)
-    often, seldom = LruNamespace[str](memory, "often"), LruNamespace[str](memory, "seldom")
-    often.keep("a", "asked for often", 0)
+def test_what_is_used_often_is_kept() -> None:
+    cache = ByteCache(5 * ENTRY_BYTES)
+    cache.keep("asked for often", 0, "often", "a")
     for number in range(10):
-        seldom.keep("a", "asked for seldom", 0)
-        seldom.keep(number, "asked for once", 0)
-        assert often.take("a") == "asked for often"
-    assert seldom.take("a") == "asked for seldom"
-    assert seldom.take(5) is None
+        cache.keep("asked for seldom", 0, "seldom", "a")
+        cache.keep("asked for once", 0, "seldom", number)
+        assert cache.take("often", "a") == "asked for often"
+    assert cache.take("seldom", "a") == "asked for seldom"
+    assert cache.take("seldom", 5) is None
+
+
+async def test_a_response_in_the_making_is_shared_only_if_nothing_has_changed(
+    pair: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks after a write was acknowledged does not get what was read before it."""
+    api, writer = pair
+    await api.event("First")
+    await api.store.feed.catch_up()
+    started, may_end, reads = asyncio.Event(), asyncio.Event(), []
+    page = Store.page
+
+    async def slow(store: Store, *asked: Any) -> Any:
+        reads.append(asked)
+        found = await page(store, *asked)
+        started.set()
+        if len(reads) == 1:
+            await may_end.wait()
+        return found
+
+    monkeypatch.setattr(Store, "page", slow)
+    first = asyncio.create_task(api.client.get(f"{api.store.site.namespace}/events"))
+    await started.wait()
+    same = asyncio.create_task(api.client.get(f"{api.store.site.namespace}/events"))
+    await asyncio.sleep(0.05)
+    assert len(reads) == 1, "shared"
+    await writer.event("Second")
+    assert (await api.get("/events"))[1]["total"] == 2
+    may_end.set()
+    assert [(await (await one).json())["total"] for one in (first, same)] == [1, 1]
+    assert (await api.get("/events"))[1]["total"] == 2

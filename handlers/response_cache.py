@@ -1,0 +1,223 @@
+"""Response caches: list pages, records rendered for lists, single records; LRUs limited in bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from datetime import datetime, time, timedelta
+from typing import Any, NamedTuple
+
+import orjson
+from cachetools import LRUCache
+
+from handlers.prepared_response import PreparedResponse
+from handlers.responses import JSON, entity_tag, to_json
+from handlers.store_protocol import Head, Ref, Store
+from schemas.dates import Moment, is_fixed
+from schemas.event import EVENT
+from schemas.event_representation import is_locked, without_protected_fields
+from schemas.kind import Document, Kind, RenderContext
+from schemas.site import Site
+
+FRAGMENT_BYTES, RESPONSE_BYTES = 96 * 1024 * 1024, 40 * 1024 * 1024
+"""Maximum sizes of the caches of a process: records rendered for lists, and whole responses. Separate:
+pages that are requested once would otherwise displace the records that other pages are made of."""
+ENTRY_BYTES = 1000
+"""Estimated overhead of each entry: its key, headers and ETag."""
+REPRESENTATION_VERSION = 2
+"""Part of every ETag. Increment it when the representation changes, to invalidate clients' cached copies."""
+TIME_DEPENDENT = ("strict_dates", "only_with_upcoming")
+"""Parameters whose results depend on the current time."""
+Key = tuple[Hashable, ...]
+Make = Callable[[], Awaitable[tuple[PreparedResponse, datetime]]]
+
+
+class ByteCache(LRUCache[Key, tuple[Any, int]]):
+    """An LRU cache of values with their sizes in bytes. Callers share it: each key begins with their name."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(max_bytes, getsizeof=lambda entry: entry[1] + ENTRY_BYTES)
+
+    def take(self, *key: Hashable) -> Any:
+        try:
+            return self[key][0]
+        except KeyError:
+            return None
+
+    def keep(self, value: Any, size: int, *key: Hashable) -> None:
+        if size + ENTRY_BYTES <= self.maxsize:
+            self[key] = (value, size)
+
+
+class CachedPage(NamedTuple):
+    """A list response, valid at one position of the change feed and within a span of time."""
+
+    response: PreparedResponse
+    position: int
+    since: datetime
+    until: datetime
+
+    def is_current(self, position: int | None, now: datetime) -> bool:
+        return self.position == position and self.since <= now < self.until
+
+
+class PageCache:
+    """List responses by request. Before one is sent, the change feed is read: nobody gets a response that was
+    outdated when they asked. Requests for the same page share the work if nothing has changed in between.
+    A cached page costs a tenth of one that is read."""
+
+    def __init__(self, store: Store, cache: ByteCache) -> None:
+        self._store, self._cache = store, cache
+        self._making: dict[Key, tuple[int, asyncio.Task[PreparedResponse]]] = {}
+
+    async def response(self, key: Key, make: Make) -> PreparedResponse:
+        """The response for a key. `make` computes it, and when it expires if nothing changes."""
+        position = self._store.feed.last
+        cached: CachedPage | None = self._cache.take("page", *key)
+        if key in self._making or (cached and cached.is_current(position, self._store.site.now())):
+            position = await self._store.feed.catch_up()
+            cached = self._cache.take("page", *key)
+        if position is None:
+            return (await make())[0]
+        if cached and cached.is_current(position, self._store.site.now()):
+            return cached.response
+        made_at, task = self._making.get(key, (None, None))
+        if task is None or made_at != position:
+            task = asyncio.create_task(self._make(key, position, make))
+            self._making[key] = (position, task)
+        return await asyncio.shield(task)
+
+    async def _make(self, key: Key, position: int, make: Make) -> PreparedResponse:
+        # What is read from now on is at least as current as the position, and is valid as long as it lasts.
+        since = self._store.site.now()
+        try:
+            response, until = await make()
+        finally:
+            if self._making.get(key, (None, None))[1] is asyncio.current_task():
+                del self._making[key]
+        self._cache.keep(CachedPage(response, position, since, until), response.size, "page", *key)
+        return response
+
+
+def expires_at(query: Mapping[str, Any], sent: Iterable[tuple[str, str]], site: Site) -> datetime:
+    """When a list expires if nothing changes: after a second if it depends on the current time, otherwise at
+    the end of the day in the site's time zone, because lists start today by default."""
+    now = site.now()
+    dates = [text for name, text in sent if isinstance(query.get(name), Moment)]
+    if any(query.get(name) for name in TIME_DEPENDENT) or not all(is_fixed(text) for text in dates):
+        return now + timedelta(seconds=1)
+    tomorrow = site.zone.to_wall(now).date() + timedelta(days=1)
+    return site.zone.to_utc(datetime.combine(tomorrow, time()))
+
+
+class RecordState(NamedTuple):
+    """What a rendering depends on: the record's version and, for a term, its number of events."""
+
+    version: int
+    events: int | None
+
+
+def state_of(kind: Kind, record: Head) -> RecordState:
+    # A term is shown with its event count, which changes without a new version of the term.
+    return RecordState(record["version"], None if kind.is_post else record["events"]["publish"])
+
+
+def selected(body: bytes, context: RenderContext) -> bytes:
+    """A rendered record reduced to the requested fields."""
+    return to_json(context.selection.of(orjson.loads(body))) if context.selection else body
+
+
+class FragmentCache:
+    """Records rendered for lists, by record and caller, used only for the version that was just queried.
+    Different lists of 20,000 events cost a third less with it."""
+
+    def __init__(self, store: Store, cache: ByteCache) -> None:
+        self._store, self._cache = store, cache
+
+    async def render_list(self, kind: Kind, heads: Sequence[Head], context: RenderContext) -> list[bytes]:
+        """The rendered records of a page, in page order."""
+        shared = ("fragment", context.site.namespace, kind.name, context.caller.visibility_key)
+        found: dict[int, bytes | None] = {}
+        for head in heads:
+            state, body = self._cache.take(*shared, head["_id"]) or (None, None)
+            found[head["_id"]] = body if state == state_of(kind, head) else None
+        missing = [id for id, body in found.items() if body is None]
+        for record in await self._store.fetch(kind, missing) if missing else ():
+            if context.caller.sees(record):  # it may have been hidden since the query
+                body = to_json(shown_in_list(kind, record, context))
+                found[record["_id"]] = body
+                self._cache.keep((state_of(kind, record), body), len(body), *shared, record["_id"])
+        return [selected(body, context) for body in found.values() if body is not None]
+
+
+def shown_in_list(kind: Kind, record: Document, context: RenderContext) -> Document:
+    locked = kind is EVENT and is_locked(record) and not context.caller.bypasses_passwords
+    return kind.represent(kind, without_protected_fields(record, context.site) if locked else record, context)
+
+
+class CachedRecord(NamedTuple):
+    """A response, the state of its record, and the position of the change feed at which it is current."""
+
+    response: PreparedResponse
+    state: RecordState
+    position: int | None
+
+    def is_current(self, position: int | None) -> bool:
+        """Whether it can be sent without another query: no record at all has changed since."""
+        return position is not None and self.position == position
+
+    def matches(self, kind: Kind, head: Head) -> bool:
+        """Whether the record is unchanged."""
+        return self.state == state_of(kind, head)
+
+
+class RecordCache:
+    """Responses for single records, by kind, id or slug, and view. Records that are read again cost half."""
+
+    def __init__(self, cache: ByteCache) -> None:
+        self._cache = cache
+
+    def take(self, kind: Kind, ref: Ref, context: RenderContext) -> CachedRecord | None:
+        """The cached response, which may be outdated."""
+        found: CachedRecord | None = self._cache.take("record", context.key, kind.name, ref)
+        return found
+
+    def keep(
+        self,
+        kind: Kind,
+        ref: Ref,
+        head: Head,
+        context: RenderContext,
+        position: int | None,
+        response: PreparedResponse,
+    ) -> PreparedResponse:
+        # Without a position the cached response is never sent unchecked: each request needs the password.
+        cached = CachedRecord(response, state_of(kind, head), None if is_locked(head) else position)
+        self._cache.keep(cached, response.size, "record", context.key, kind.name, ref)
+        return response
+
+
+def read_response(kind: Kind, record: Document, context: RenderContext) -> PreparedResponse:
+    """The response for a single record."""
+    shown = kind.represent(kind, record, context)
+    if kind.json_ld:
+        shown["json_ld"] = kind.json_ld(kind, record, context)
+    return PreparedResponse(
+        selected(to_json(shown), context), {"Content-Type": JSON, "ETag": record_tag(kind, record, context)}
+    )
+
+
+def record_tag(kind: Kind, head: Head, context: RenderContext, occasion: str = "read") -> str:
+    """The ETag of a record, derived from everything its representation depends on."""
+    version, events = state_of(kind, head)
+    depends = (
+        REPRESENTATION_VERSION,
+        context.site.representation_key,
+        context.key,
+        occasion,
+        kind.name,
+        head["_id"],
+        version,
+        events,
+    )
+    return entity_tag(version, repr(depends).encode())

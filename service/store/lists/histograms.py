@@ -1,0 +1,160 @@
+"""Histograms of events by start and end, from which the total of any range of whole days is computed."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from schemas.dates import EPOCH
+from schemas.zones import Zone
+from service.store.lists.query import Condition
+
+START, END = "start_utc", "end_utc"
+DAY = 86_400
+SECOND = timedelta(seconds=1)
+LAST = datetime.max.replace(microsecond=0)
+SHIFT = 26
+"""A key is `start slot << SHIFT | (end slot - start slot)`; it fits into the 53 bits of a double."""
+SPAN = (1 << SHIFT) - 1
+NEVER, FOREVER = -(1 << 25), 1 << 25
+"""Slots before and after all times that can be stored."""
+
+
+class Slots:
+    """Divides time where days of the site begin: at a few seconds of the UTC day, one for each offset from
+    UTC that the zone has had. MongoDB and Python compute a slot's number in the same way."""
+
+    def __init__(self, zone: Zone) -> None:
+        self.cuts = day_beginnings(zone)
+
+    def of(self, moment: datetime) -> int:
+        """The number of the slot that a moment is in."""
+        seconds = (moment - EPOCH) // SECOND
+        return sum((seconds - cut) // DAY for cut in self.cuts)
+
+    def begin(self, slot: int) -> datetime:
+        """The first second of a slot."""
+        day, number = divmod(slot + len(self.cuts) - 1, len(self.cuts))
+        try:
+            return EPOCH + timedelta(days=day, seconds=self.cuts[number])
+        except OverflowError:  # it is partly before the year 1, or after the year 9999
+            return datetime.min if slot < 0 else datetime.max
+
+    def is_edge(self, moment: datetime) -> bool:
+        """Whether a slot begins at this moment."""
+        return (moment - EPOCH).seconds in self.cuts and not moment.microsecond
+
+    def key_expression(self) -> Condition:
+        """An expression for the key of an event, for MongoDB."""
+        start, end = self._expression(START), self._expression(END)
+        return {"$add": [{"$multiply": [start, SPAN]}, end]}
+
+    def _expression(self, field: str) -> Condition:
+        milliseconds = ({"$subtract": [f"${field}", EPOCH + cut * SECOND]} for cut in self.cuts)
+        return {"$add": [{"$floor": {"$divide": [one, DAY * 1000]}} for one in milliseconds]}
+
+
+@lru_cache(100)
+def day_beginnings(zone: Zone) -> tuple[int, ...]:
+    """The seconds of the UTC day at which days of the zone begin, from 1970 to 2100. Offsets in use for less
+    than a week may be missing: a range that begins or ends on such a day is counted by MongoDB."""
+    weeks = (zone.to_wall(moment) - moment for moment in (EPOCH + timedelta(weeks=n) for n in range(6800)))
+    return tuple(sorted({int(-ahead.total_seconds()) % DAY for ahead in weeks}))
+
+
+class Window(NamedTuple):
+    """Ranges of slots in which events start and end; the upper bounds are exclusive."""
+
+    start: int = NEVER
+    start_before: int = FOREVER
+    end: int = NEVER
+    end_before: int = FOREVER
+
+
+def window_of(dates: Iterable[Condition], slots: Slots) -> Window | None:
+    """The window of a list; None if one of its bounds is within a slot."""
+    window = Window()
+    for condition in dates:
+        for field, bounds in condition.items():
+            for operator, bound in bounds.items():
+                # All times are whole seconds: up to 23:59:59 is the same as before 00:00:00.
+                edge = bound + SECOND if operator in ("$gt", "$lte") and bound < LAST else bound
+                if edge == LAST or not slots.is_edge(edge):
+                    return None
+                window = _narrowed(window, field, operator, slots.of(edge))
+    return window
+
+
+def _narrowed(window: Window, field: str, operator: str, slot: int) -> Window:
+    name = "start" if field == START else "end"
+    if operator in ("$gt", "$gte"):
+        return window._replace(**{name: max(slot, getattr(window, name))})
+    name += "_before"
+    return window._replace(**{name: min(slot, getattr(window, name))})
+
+
+class Histogram:
+    """Numbers of events by start slot and end slot, in two sorted arrays: 16 bytes for each pair of slots."""
+
+    def __init__(self, slots: Slots, counts: Mapping[int, int]) -> None:
+        self.slots = slots
+        self._keys = array("q", sorted(counts))
+        self._counts = array("q", (counts[key] for key in self._keys))
+        self._longest = max((key & SPAN for key in self._keys), default=0)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, event: Mapping[str, Any], step: int) -> None:
+        """Count an event that was added (1) or removed (-1)."""
+        start = self.slots.of(event[START])
+        span = self.slots.of(event[END]) - start
+        at = bisect_left(self._keys, key := start << SHIFT | span)
+        if at == len(self._keys) or self._keys[at] != key:
+            self._keys.insert(at, key)
+            self._counts.insert(at, 0)
+            self._longest = max(self._longest, span)
+        self._counts[at] += step
+
+    def total(self, window: Window) -> int:
+        """The number of events in a window. No event ends before it starts: only those that start near the
+        bounds of the end have to be looked at one by one."""
+        low, high = self._range(window)
+        sure_low = max(low, self._index(window.end))
+        sure_high = min(high, self._index(window.end_before - self._longest))
+        if sure_low >= sure_high:
+            return sum(count for _, _, count in self._entries(window, low, high))
+        edges = (*self._entries(window, low, sure_low), *self._entries(window, sure_high, high))
+        return sum(self._counts[sure_low:sure_high]) + sum(count for _, _, count in edges)
+
+    def locate(self, window: Window, field: str, rank: int, *, is_descending: bool) -> tuple[int, int]:
+        """The slot of the event with this rank if events are sorted by a field, and the number of events in
+        the slots before it."""
+        counts = Counter[int]()
+        for start, end, count in self._entries(window, *self._range(window)):
+            counts[start if field == START else end] += count
+        before = 0
+        for slot in sorted(counts, reverse=is_descending):
+            if before + counts[slot] > rank:
+                return slot, before
+            before += counts[slot]
+        raise IndexError(rank)
+
+    def _index(self, slot: int) -> int:
+        return bisect_left(self._keys, slot << SHIFT)
+
+    def _range(self, window: Window) -> tuple[int, int]:
+        """The range of entries that may be in a window."""
+        low = self._index(max(window.start, window.end - self._longest))
+        return low, max(low, self._index(min(window.start_before, window.end_before)))
+
+    def _entries(self, window: Window, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+        for key, count in zip(self._keys[low:high], self._counts[low:high], strict=True):
+            start = key >> SHIFT
+            if window.end <= (end := start + (key & SPAN)) < window.end_before:
+                yield start, end, count

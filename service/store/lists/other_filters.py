@@ -1,0 +1,119 @@
+"""Translates the filters of lists other than that of events into MongoDB conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas import CATEGORY
+from schemas.caller import Caller
+from schemas.errors import Problems
+from schemas.kind import Kind
+from service.store.links.fanout import FIELD
+from service.store.lists.query import UNLOCKED, Condition, ListQuery, ordered, visible
+from service.store.lists.resolver import FilterResolver
+
+POST_ORDERS = {"date": "date_utc", "modified": "modified_utc", "title": "sort", "id": "_id"}
+TERM_ORDERS = {"name": "sort", "id": "_id", "count": "events.publish", "include": "_id"}
+
+
+async def post_list(
+    resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+) -> ListQuery:
+    conditions: list[Condition] = []
+    with problems.gather():
+        conditions.append(visible(caller, query.get("status")))
+    if query.get("event") is not None:
+        with problems.gather():
+            ids = await resolver.linked_ids(kind, "event", query["event"], caller)
+            conditions.append({"_id": {"$in": ids}})
+    problems.refuse()
+    if query.get("has_events") is not None:
+        used = await _used(resolver, kind, caller, {"$gt": 0}, "")
+        conditions.append(used if query["has_events"] else {"$nor": [used]})
+    if query.get("only_with_upcoming"):
+        conditions.append(await _used(resolver, kind, caller, {"$gte": resolver.site.now()}, "_end"))
+    if query.get("search"):
+        conditions += await resolver.vocabulary.condition(query["search"])
+    field = POST_ORDERS[query.get("orderby") or "date"]
+    direction = query.get("order") or ("asc" if field in ("_id", "sort") else "desc")
+    # Public and own records together are nearly all records: scan them in order of date.
+    hint = "any_by_date" if caller.own is not None and field == "date_utc" and len(conditions) == 1 else None
+    return ListQuery(conditions, ordered(field, direction), hint)
+
+
+async def _used(
+    resolver: FilterResolver, kind: Kind, caller: Caller, bound: Condition, end: str
+) -> Condition:
+    """Condition on the count (or with `end` the latest end) of linked events that the caller may see."""
+    if caller.sees_all:
+        used: Condition = {f"events.live{end}": bound}
+        if not caller.bypasses_passwords and (
+            secret := await _secret(resolver, kind, {"end_utc": bound} if end else {})
+        ):
+            used |= {"_id": {"$nin": secret}}
+        return used
+    public = {f"events.publish{end}": bound}
+    if caller.own is None:
+        return public
+    own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}, **UNLOCKED}
+    query = own | ({"end_utc": bound} if end else {})
+    ids = await resolver.database["events"].distinct(f"{FIELD[kind.name]}._id", query)
+    return {"$or": [public, {"_id": {"$in": ids}}]}
+
+
+async def _secret(resolver: FilterResolver, kind: Kind, when: Condition) -> list[int]:
+    """Ids of records that only protected events link to: counters include them, but the links are secret."""
+    field = f"{FIELD[kind.name]}._id"
+    live = {"status": {"$ne": "trash"}} | when
+    ids = await resolver.database["events"].distinct(field, {"locked": True} | live)
+    if not ids:
+        return []
+    known = [{"$match": live | UNLOCKED}, {"$limit": 1}, {"$project": {"_id": 1}}]
+    joined = {"from": "events", "localField": "_id", "foreignField": field, "pipeline": known, "as": "known"}
+    found: list[Condition] = [{"$match": {"_id": {"$in": ids}}}, {"$lookup": joined}]
+    rows = resolver.database[kind.plural].aggregate(
+        [*found, {"$match": {"known": []}}, {"$project": {"_id": 1}}]
+    )
+    return [row["_id"] for row in await rows.to_list(None)]
+
+
+async def term_list(
+    resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+) -> ListQuery:
+    conditions: list[Condition] = []
+    for name, operator in (("include", "$in"), ("exclude", "$nin")):
+        if query.get(name):
+            with problems.gather():
+                await resolver.require(kind, name, query[name])
+            conditions.append({"_id": {operator: query[name]}})
+    with problems.gather():
+        conditions += await _of_event(resolver, kind, query, caller)
+    if query.get("slug"):
+        conditions.append({"slug": query["slug"]})
+    if (parent := query.get("parent")) is not None:
+        if parent:
+            with problems.gather():
+                await resolver.require(kind, "parent", [parent])
+        conditions.append({"parent": parent})
+    problems.refuse()
+    if query.get("search"):
+        conditions += await resolver.vocabulary.condition(query["search"])
+    name = query.get("orderby") or "name"
+    return ListQuery(conditions, ordered(TERM_ORDERS.get(name, name), query.get("order")))
+
+
+async def _of_event(
+    resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller
+) -> list[Condition]:
+    """Conditions for the terms of one event, which are never empty for its reader, or for non-empty terms."""
+    for name in ("event", "post"):
+        if query.get(name) is not None:
+            return [{"_id": {"$in": await resolver.linked_ids(kind, name, query[name], caller)}}]
+    if not query.get("hide_empty"):
+        return []
+    used = {"events.publish": {"$gt": 0}}
+    if kind is not CATEGORY:
+        return [used]
+    above = await resolver.database[kind.plural].distinct("ancestors", used)
+    return [{"$or": [used, {"_id": {"$in": above}}]}]

@@ -1,0 +1,105 @@
+"""Filter resolver: finds the records that filters name, and caches them until one of their kind changes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+from cachetools import LRUCache
+
+from schemas.caller import Caller
+from schemas.errors import InvalidFields, not_found
+from schemas.event import EVENT
+from schemas.kind import Document, Kind
+from schemas.site import Site
+from service.store.change_feed import ChangeFeed
+from service.store.links.fanout import FIELD
+from service.store.links.references import Candidates, condition
+from service.store.lists.query import matches, visible
+from service.store.mongo.client import Database
+from service.store.search import Vocabulary
+
+MAX_CACHED = 10_000
+
+
+class Entry(NamedTuple):
+    """A cached result, and the position of the feed before it was read."""
+
+    position: int | None
+    found: Any
+
+
+class FilterResolver:
+    """What the functions that translate filters need: records that filters name, the site, the vocabulary."""
+
+    def __init__(self, database: Database, site: Site, feed: ChangeFeed, vocabulary: Vocabulary) -> None:
+        self.database, self.site, self.vocabulary = database, site, vocabulary
+        self._feed = feed
+        self._cache: LRUCache[tuple[Any, ...], Entry] = LRUCache(MAX_CACHED)
+
+    async def _cached(self, kind: Kind, key: tuple[Any, ...], load: Callable[[], Awaitable[Any]]) -> Any:
+        """A result that is valid until a record of the kind changes."""
+        entry = self._cache.get(key)
+        if entry is None or self._feed.has_changed(kind.plural, entry.position):
+            position = self._feed.last
+            entry = self._cache[key] = Entry(position, await load())
+        return entry.found
+
+    async def terms(self, kind: Kind, name: str, wanted: Sequence[str]) -> list[int]:
+        """Ids of the terms given by id, slug or name, and of all their descendants."""
+
+        async def load() -> list[int]:
+            below = {
+                "from": kind.plural,
+                "localField": "_id",
+                "foreignField": "ancestors",
+                "pipeline": [{"$project": {"_id": 1}}],
+                "as": "below",
+            }
+            shown = {"slug": 1, "key": 1, "below": 1}
+            pipeline: list[Document] = [
+                {"$match": condition(wanted)},
+                {"$lookup": below},
+                {"$project": shown},
+            ]
+            found = Candidates()
+            for row in await self.database[kind.plural].aggregate(pipeline).to_list(None):
+                found.add(kind, row)
+            ids: dict[int, None] = {}
+            for text in wanted:
+                if (term := found.match(kind, text)) is None:
+                    raise InvalidFields({name: not_found(kind.name, text)})
+                ids |= dict.fromkeys([term["_id"], *(row["_id"] for row in term["below"])])
+            return list(ids)
+
+        found: list[int] = await self._cached(kind, (kind.plural, *wanted), load)
+        return found
+
+    async def posts(self, kind: Kind, name: str, wanted: list[int], caller: Caller) -> list[int]:
+        """Ids of those venues or organizers that the caller may see; others match no event. Checked on the
+        records instead of their embedded copies, so that events can be counted from an index alone."""
+
+        async def load() -> list[Document]:
+            return await self.require(kind, name, wanted)
+
+        rows = await self._cached(kind, (kind.plural, *wanted), load)
+        return [row["_id"] for row in rows if matches([visible(caller)], row)]
+
+    async def require(self, kind: Kind, name: str, ids: list[int]) -> list[Document]:
+        """Raise InvalidFields unless every id exists; return status and author of each record."""
+        shown = {"status": 1, "author": 1}
+        rows = await self.database[kind.plural].find({"_id": {"$in": ids}}, shown).to_list(None)
+        if unknown := sorted(set(ids) - {row["_id"] for row in rows}):
+            raise InvalidFields({name: not_found(kind.name, unknown[0])})
+        return rows
+
+    async def linked_ids(self, kind: Kind, name: str, event: int, caller: Caller) -> list[int]:
+        """Ids that an event links to, none if it is protected; InvalidFields if the caller may not see it."""
+        field = FIELD[kind.name]
+        found = await self.database[EVENT.plural].find_one(
+            {"$and": [{"_id": event}, visible(caller)]}, {field: 1, "password": 1}
+        )
+        if found is None:
+            raise InvalidFields({name: not_found("event")})
+        locked = found.get("password") and not caller.bypasses_passwords
+        return [] if locked else [copy["_id"] for copy in found.get(field, ())]

@@ -1,0 +1,130 @@
+"""Totals of long lists of events: one histogram for each filter, kept current by the change feed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+
+import pymongo
+from bson import Timestamp
+from cachetools import LRUCache
+from pymongo.errors import PyMongoError
+
+from schemas.event import EVENT
+from schemas.site import Site
+from service.store.change_feed import ChangeFeed
+from service.store.event_changes import EventChange
+from service.store.lists.histograms import END, START, Histogram, Slots, Window, window_of
+from service.store.lists.query import Condition, ListQuery, can_evaluate, fields_of, key_of, matches
+from service.store.mongo.client import Database
+from service.store.mongo.coalescing import SingleFlight
+
+BUILD_SECONDS = 60
+"""Timeout for building a histogram: that of a long list reads a large part of an index."""
+MAX_WAIT_SECONDS = 3.0
+"""How long a request waits for a histogram before it has its own range counted by MongoDB."""
+MAX_PAIRS = 200_000
+"""Maximum number of pairs of slots in one histogram; a batch of MongoDB has room for more."""
+CACHED_PAIRS = 2_000_000
+"""Maximum number of pairs of slots in all histograms of a process, 16 bytes each."""
+
+
+class TooManyPairs(Exception):
+    """A histogram would be too large."""
+
+
+@dataclass
+class LiveHistogram:
+    """The histogram of a filter as of the last change applied to it."""
+
+    conditions: list[Condition]
+    histogram: Histogram
+    at: Timestamp
+    """The time of the snapshot that it was built from."""
+    next_change: int
+    """Number of the first change that is not applied yet."""
+
+    def __post_init__(self) -> None:
+        self._fields = fields_of(self.conditions) | {START, END}
+
+    def apply_changes(self, feed: ChangeFeed) -> bool:
+        """Apply new changes; return False if it cannot be kept current any more."""
+        changes, self.next_change = feed.events_since(self.next_change), feed.next_event
+        return changes is not None and all(self._apply(change) for change in changes if change.at > self.at)
+
+    def _apply(self, change: EventChange) -> bool:
+        if change.touched is not None and not change.touched & self._fields:
+            return True
+        if change.new is None:
+            return False
+        for event, step in ((change.old, -1), (change.new, 1)):
+            if event and matches(self.conditions, event):
+                self.histogram.add(event, step)
+        return True
+
+
+class Totals:
+    """The histograms of a process, by filter without dates."""
+
+    def __init__(self, database: Database, site: Site, feed: ChangeFeed) -> None:
+        self._database, self._feed = database, feed
+        self._slots = Slots(site.zone)
+        self._live: LRUCache[bytes, LiveHistogram] = LRUCache(
+            CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 1000
+        )
+        self._building = SingleFlight[bytes, LiveHistogram]()
+
+    def window(self, asked: ListQuery) -> Window | None:
+        """The window of a list whose total a histogram can give; None for other lists."""
+        if asked.dates is None or not self._feed.is_available:
+            return None
+        if not self.is_known(asked) and not can_evaluate(asked.conditions):
+            return None
+        return window_of(asked.dates, self._slots)
+
+    def is_known(self, asked: ListQuery) -> bool:
+        """Whether there is a histogram of this filter, which may be outdated."""
+        return key_of(asked.conditions) in self._live
+
+    def current(self, asked: ListQuery) -> Histogram | None:
+        """The histogram of a filter, as of the position of the feed."""
+        live = self._live.get(key := key_of(asked.conditions))
+        if live and not live.apply_changes(self._feed):
+            del self._live[key]
+            return None
+        return live.histogram if live else None
+
+    async def histogram(self, asked: ListQuery) -> Histogram | None:
+        """The current histogram of a filter, built if necessary; None if that takes long or fails."""
+        await self._feed.catch_up()
+        if found := self.current(asked):
+            return found
+        building = self._building.run(key_of(asked.conditions), partial(self._build, asked.conditions))
+        try:
+            await asyncio.wait_for(building, MAX_WAIT_SECONDS)
+            await self._feed.catch_up()
+        except (TimeoutError, TooManyPairs, PyMongoError):
+            return None
+        return self.current(asked)
+
+    async def _build(self, conditions: list[Condition]) -> LiveHistogram:
+        """Build and keep a histogram. It is kept even if all callers have gone: the next one can use it."""
+        await self._feed.catch_up()  # the change stream must be open before the snapshot is taken
+        first = self._feed.next_event
+        group = {"$group": {"_id": self._slots.key_expression(), "n": {"$sum": 1}}}
+        with pymongo.timeout(BUILD_SECONDS):
+            said = await self._database.command(
+                "aggregate",
+                EVENT.plural,
+                pipeline=[{"$match": {"$and": conditions}}, group, {"$limit": MAX_PAIRS + 1}],
+                cursor={"batchSize": MAX_PAIRS + 2},
+                readConcern={"level": "snapshot"},
+            )
+        rows = said["cursor"]["firstBatch"]
+        if len(rows) > MAX_PAIRS:
+            raise TooManyPairs
+        histogram = Histogram(self._slots, {int(row["_id"]): row["n"] for row in rows})
+        live = LiveHistogram(conditions, histogram, said["cursor"]["atClusterTime"], first)
+        self._live[key_of(conditions)] = live
+        return live

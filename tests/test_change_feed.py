@@ -1,0 +1,143 @@
+"""The change feed: its position changes with every acknowledged change to a record, and only then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bson import Timestamp
+from pymongo.errors import AutoReconnect, OperationFailure
+
+from service.store import Store, freshness
+from service.store.change_feed import ChangeFeed
+from service.store.freshness import read_clock
+from tests.conftest import Api
+
+KINDS = ("events", "venues", "organizers", "categories", "tags")
+
+
+async def test_a_write_by_another_client_is_seen_as_soon_as_it_is_acknowledged(store: Store) -> None:
+    other = ChangeFeed(store.client[store.database.name])
+    before = await other.catch_up()
+    for number in range(50):
+        plural = KINDS[number % len(KINDS)]
+        await store.database[plural].update_one(
+            {"_id": 1}, {"$set": {"version": number, "slug": plural}}, upsert=True
+        )
+        assert other.last == before
+        assert before != (before := await other.catch_up())
+        assert other.last == before
+    await other.close()
+
+
+async def test_other_writes_leave_the_position_as_it_is(store: Store) -> None:
+    feed = store.feed
+    position = await feed.catch_up()
+    await store.database["counters"].update_one({"_id": "test"}, {"$inc": {"n": 1}}, upsert=True)
+    await store.database["tokens"].delete_many({})
+    other = store.client[f"{store.database.name}_other"]
+    await other["events"].insert_one({"_id": 1})
+    try:
+        assert await feed.catch_up() == position
+    finally:
+        await store.client.drop_database(other.name)
+
+
+async def test_a_cached_list_is_not_read_again_after_a_write_to_another_database(
+    api: Api, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await api.event("Event")
+    first = [(await api.get("/events"))[1] for _ in range(2)][-1]
+    other = store.client[f"{store.database.name}_other"]
+    await other["events"].insert_one({"_id": 1})
+
+    async def refuse(*_: Any) -> None:
+        raise AssertionError("read again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "page", refuse)
+        assert (await api.get("/events"))[1] == first
+    await store.client.drop_database(other.name)
+    await api.event("Another")
+    assert (await api.get("/events"))[1]["total"] == 2
+
+
+async def test_counters_alone_are_no_change_of_a_kind(store: Store) -> None:
+    feed, venues = store.feed, store.database["venues"]
+    await venues.insert_one({"_id": 1, "slug": "a", "events": {"publish": 0}})
+    position = await feed.catch_up()
+    await venues.update_one({"_id": 1}, {"$inc": {"events.publish": 1}})
+    assert await feed.catch_up() != position
+    assert not feed.has_changed("venues", position)
+    await venues.update_one({"_id": 1}, {"$set": {"slug": "b"}, "$inc": {"events.publish": 1}})
+    await feed.catch_up()
+    assert feed.has_changed("venues", position)
+    assert not feed.has_changed("organizers", position)
+
+
+async def test_a_stream_that_breaks_is_opened_again_at_a_new_position(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed, tags = store.feed, store.database["tags"]
+    await tags.insert_one({"_id": 1, "slug": "a"})
+    position = await feed.catch_up()
+    assert feed._stream
+    with monkeypatch.context() as patch:
+        patch.setattr(feed._stream, "try_next", failing(OperationFailure("history lost", 286)))
+        await tags.update_one({"_id": 1}, {"$set": {"slug": "b"}})
+        assert await feed.catch_up() not in (position, None)
+    assert feed.has_changed("events", position), "changes may have been missed"
+    await feed.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(feed, "_read", failing(AutoReconnect("no primary")))
+        with pytest.raises(AutoReconnect):
+            await feed.catch_up()
+    assert await feed.catch_up() not in (position, None)
+
+
+def failing(error: Exception) -> Any:
+    def fail(*_: Any) -> None:
+        raise error
+
+    return fail
+
+
+class Member:
+    """Answers `hello` as it is told, one answer after the other."""
+
+    def __init__(self, *said: dict[str, Any]) -> None:
+        self.said = list(said)
+
+    def command(self, _: str) -> dict[str, Any]:
+        return self.said.pop(0) if len(self.said) > 1 else self.said[0]
+
+
+def hello(committed: int, applied: int, *, is_primary: bool = True) -> dict[str, Any]:
+    """What a member says whose last committed and applied writes are of these terms."""
+    times = {
+        "majorityOpTime": {"t": committed, "ts": Timestamp(100, committed)},
+        "opTime": {"t": applied, "ts": Timestamp(200, applied)},
+    }
+    return {"setName": "rs", "isWritablePrimary": is_primary, "lastWrite": times}
+
+
+def test_a_new_primary_is_believed_once_it_has_committed_a_write_of_its_own_term(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freshness, "RETRY_SECONDS", 0.001)
+    member = Member(hello(3, 3, is_primary=False), hello(3, 4), hello(3, 4), hello(4, 4))
+    assert read_clock(member) == (4, 100, 4)  # type: ignore[arg-type]
+    monkeypatch.setattr(freshness, "MAX_WAIT_SECONDS", 0.01)
+    with pytest.raises(AutoReconnect):
+        read_clock(Member(hello(3, 4)))  # type: ignore[arg-type]
+
+
+async def test_behind_mongos_nothing_is_cached(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.store.change_feed.read_clock", lambda _: read_clock(MONGOS))  # type: ignore[arg-type]
+    feed = ChangeFeed(store.database)
+    assert await feed.catch_up() is None
+    assert feed.last is None
+    assert feed.has_changed("tags", feed.last)
+
+
+MONGOS = Member({"msg": "isdbgrid", "isWritablePrimary": True})
