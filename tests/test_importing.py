@@ -445,7 +445,7 @@ async def test_killed_at_any_time_and_started_again(importer: Importer) -> None:
 
 
 async def test_stopped_by_its_operator(importer: Importer) -> None:
-    bodies = many(400)
+    bodies = many(2000)
     importer.file.write_bytes(written(bodies))
     process = importer.started(str(importer.file), code=SMALL)
 
@@ -458,7 +458,7 @@ async def test_stopped_by_its_operator(importer: Importer) -> None:
     assert (process.returncode, errors.splitlines()[-1]) == (130, "kalends: stopped")
     assert "Traceback" not in errors
     assert (await importer.run(bodies))[0] == 0
-    assert await count(importer.store) == 400
+    assert await count(importer.store) == 2000
     await agrees(importer.store)
 
 

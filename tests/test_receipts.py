@@ -1,4 +1,4 @@
-"""ImportLedger: two imports that have the same lines store each of them once, whoever comes first."""
+"""The import ledger: two imports that have the same lines store each of them once, whoever comes first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rows_of(store: Store, number: int = 5) -> list[Row]:
 
 
 class Waiting(Bulk):
-    """Waits before it stores what it has given ledger for."""
+    """Waits before it stores the lines that it has claimed."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, EVENT, EVERYBODY)

@@ -59,7 +59,7 @@ class Changing:
 
 
 async def test_a_record_that_was_hidden_meanwhile_is_left_out() -> None:
-    found = await FragmentCache(Changing(), ByteCache(100_000)).listed(  # type: ignore[arg-type]
+    found = await FragmentCache(Changing(), ByteCache(100_000)).render_list(  # type: ignore[arg-type]
         EVENT, [{"_id": 1, "version": 1}], RenderContext(Site(), PUBLIC)
     )
     assert found == []

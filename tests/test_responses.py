@@ -100,7 +100,7 @@ async def test_304_renders_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: Any) -> None:
         raise AssertionError("rendered")
 
-    monkeypatch.setattr("handlers.records.record_answer", refuse)
+    monkeypatch.setattr("handlers.records.read_response", refuse)
     assert (await raw(api, path, **{"If-None-Match": headers["ETag"]}))[0] == 304
 
 
