@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv4Address, ip_address, ip_network
 from math import ceil
 from typing import NamedTuple
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
+from cachetools import LRUCache
 
 from config import Settings
 from schemas.errors import PasswordNeeded, TooMany
@@ -28,11 +28,12 @@ class WindowUsage(NamedTuple):
     seconds_left: int
 
 
-@dataclass
 class FixedWindow:
-    """Counts by key in windows of one minute, in bounded memory."""
+    """Counts by key in windows of one minute. When too many keys are known, the one that was used least
+    recently is forgotten."""
 
-    counts: dict[str, tuple[float, int]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.counts: LRUCache[str, tuple[float, int]] = LRUCache(MAX_TRACKED_CLIENTS)
 
     def usage(self, key: str, increment: int = 0) -> WindowUsage:
         now = time.monotonic()
@@ -40,15 +41,8 @@ class FixedWindow:
         if now - since >= WINDOW_SECONDS:
             since, used = now, 0
         if increment:
-            self._evict(now)
             self.counts[key] = (since, used + increment)
         return WindowUsage(used + increment, max(1, ceil(since + WINDOW_SECONDS - now)))
-
-    def _evict(self, now: float) -> None:
-        if len(self.counts) >= MAX_TRACKED_CLIENTS:
-            self.counts = {key: one for key, one in self.counts.items() if now - one[0] < WINDOW_SECONDS}
-        if len(self.counts) >= MAX_TRACKED_CLIENTS:
-            self.counts.clear()
 
 
 def client_of(request: web.Request, settings: Settings) -> str:
@@ -66,7 +60,18 @@ def client_of(request: web.Request, settings: Settings) -> str:
     address = request.remote or ""
     while hops and is_trusted(address):
         address = hops.pop()
-    return address
+    return client_key(address)
+
+
+def client_key(address: str) -> str:
+    """The address, or its /64 network if it is IPv6: a client usually has all addresses of such a network."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(ip, IPv4Address):
+        return address
+    return str(ip.ipv4_mapped or ip_network((int(ip), 64), strict=False))
 
 
 def record_of(request: web.Request) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from pymongo.errors import AutoReconnect
 
 from service.store.mongo.coalescing import Batcher
 
@@ -49,3 +50,26 @@ async def test_who_asks_while_a_look_is_under_way_waits_for_the_next() -> None:
     await asyncio.sleep(0)
     assert await asyncio.gather(first, batch.load(1), batch.load(2)) == [1, 1, 4]
     assert looks.made == [[1], [1, 2]]
+
+
+async def test_callers_after_a_cancelled_batch_are_answered() -> None:
+    looks = Looks()
+    batch = Batcher[int, int](looks)
+    first = batch.load(1)
+    await asyncio.sleep(0)
+    (task,) = batch._tasks
+    later = batch.load(2)
+    task.cancel()
+    assert await later == 4
+    assert first.cancelled()
+    assert await batch.load(3) == 9
+
+
+async def test_callers_of_a_failed_batch_get_exceptions_of_their_own() -> None:
+    async def fails(_: Sequence[int]) -> dict[int, int]:
+        raise AutoReconnect("lost", errors=["why"])
+
+    batch = Batcher[int, int](fails)
+    found = await asyncio.gather(batch.load(1), batch.load(2), return_exceptions=True)
+    assert [(type(error), str(error)) for error in found] == [(AutoReconnect, "lost")] * 2
+    assert found[0] is not found[1]

@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from pymongo.errors import WriteError
 
 from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
 from schemas.caller import EVERYBODY
@@ -345,6 +346,31 @@ async def test_an_event_that_was_linked_by_a_dying_process_shows_the_new_name(
         await pair[0].store.update(EVENT, event["id"], wanted, EVERYBODY)
     await sweep_later(pair[1].store)
     assert await differences(pair[1].store) == []
+
+
+async def test_a_job_that_fails_does_not_stop_the_others(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    venues = [await api.made("venues", venue=f"Hall {number}") for number in range(2)]
+    for venue in venues:
+        await api.event(venue=[venue["id"]])
+        await api.store.database["venues"].update_one(
+            {"_id": venue["id"]}, {"$set": {"venue": "New"}, "$inc": {"version": 1}}
+        )
+        await api.store.fanout.enqueue(VENUE, venue["id"])
+    run, ran = api.store.fanout.run, []
+
+    async def fails_once(job: Any) -> None:
+        ran.append(job["_id"])
+        if len(ran) == 1:
+            raise WriteError("refused")
+        await run(job)
+
+    monkeypatch.setattr(api.store.fanout, "run", fails_once)
+    await sweep_later(api.store)
+    assert sorted(ran) == sorted(f"venue:{venue['id']}" for venue in venues)
+    monkeypatch.undo()
+    await sweep_later(api.store)
+    copied = await api.store.database["events"].distinct("venue.venue")
+    assert copied == ["New"]
 
 
 # All together

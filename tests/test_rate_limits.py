@@ -16,7 +16,7 @@ from config import SettingError, Settings, read_settings
 from handlers import bodies
 from service import serve
 from service.acceptor import Acceptor
-from service.rate_limits import MAX_TRACKED_CLIENTS, MAX_WRONG_PASSWORDS, FixedWindow, client_of
+from service.rate_limits import MAX_TRACKED_CLIENTS, MAX_WRONG_PASSWORDS, FixedWindow, client_key, client_of
 from tests.conftest import MakeApi
 
 
@@ -59,6 +59,30 @@ def test_counting_clients_takes_bounded_memory() -> None:
     for number in range(MAX_TRACKED_CLIENTS + 10):
         window.usage(str(number), 1)
     assert len(window.counts) <= MAX_TRACKED_CLIENTS
+
+
+def test_a_client_that_asks_on_is_not_forgotten_for_many_others() -> None:
+    window = FixedWindow()
+    for number in range(MAX_TRACKED_CLIENTS + 10):
+        window.usage(str(number), 1)
+        used = window.usage("busy", 1).used
+    assert used == MAX_TRACKED_CLIENTS + 10
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+    ],
+)
+def test_a_network_of_ipv6_is_one_client(one: str, other: str, are_same: bool) -> None:
+    """A household has a /64, and a single machine may use any of its addresses."""
+    assert (client_key(one) == client_key(other)) is are_same
 
 
 async def test_more_requests_than_can_be_served_are_refused_at_once(

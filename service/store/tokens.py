@@ -7,11 +7,12 @@ import hashlib
 import hmac
 import logging
 import secrets
-import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from cachetools import TTLCache
 from pymongo.errors import PyMongoError
 
 from schemas.caller import Caller, Role
@@ -19,9 +20,9 @@ from service.failures import brief
 from service.store.mongo.client import Database
 from service.store.mongo.id_blocks import Ids
 
-FRESH = 3.0
+FRESH_SECONDS = 3.0
 """Seconds that a token look-up is cached; a revoked or expired token works at most this much longer."""
-CACHED = 1000
+MAX_CACHED_TOKENS = 1000
 USE_RECORDED_EVERY = timedelta(minutes=10)
 """Every write to the database invalidates cached responses, so the time of last use is written rarely."""
 
@@ -51,7 +52,7 @@ class Tokens:
     def __init__(self, database: Database, ids: Ids) -> None:
         self._tokens = database["tokens"]
         self._ids = ids
-        self._known: dict[str, tuple[float, Caller | None]] = {}
+        self._known: TTLCache[str, Caller | None] = TTLCache(MAX_CACHED_TOKENS, FRESH_SECONDS)
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def create(self, name: str, role: Role) -> str:
@@ -74,18 +75,15 @@ class Tokens:
     async def caller(self, token: str) -> Caller | None:
         """The caller that a token belongs to; None if it is unknown, revoked or expired."""
         key = digest(token)
-        until, known = self._known.get(key, (0.0, None))
-        if time.monotonic() < until:
-            return known
+        with suppress(KeyError):
+            return self._known[key]
         found = await self._tokens.find_one({"digest": key})
         caller = None
         if found and hmac.compare_digest(found["digest"], key) and not _is_expired(found):
             role = Role(found["role"])
             caller = Caller(found["_id"], role, bypasses_passwords=role in (Role.EDITOR, Role.ADMIN))
             self._note_use(found)
-        if len(self._known) >= CACHED:
-            self._known.clear()
-        self._known[key] = (time.monotonic() + FRESH, caller)
+        self._known[key] = caller
         return caller
 
     def _note_use(self, found: Mapping[str, Any]) -> None:

@@ -127,9 +127,12 @@ class Fanout:
                 await self._events.update_many(wanted, instead, array_filters=filters)
 
     async def resume_abandoned(self) -> None:
-        """Run the jobs that crashed processes have left."""
+        """Run the jobs that crashed processes have left; one that fails does not stop the others."""
         async for job in self._jobs.find({"at": {"$lt": self._site.now() - ABANDONED_AFTER}}):
-            await self.run(job)
+            try:
+                await self.run(job)
+            except WriteError:
+                log.exception("fan-out job %s failed; left to the next maintenance run", job["_id"])
 
     async def refresh(self, events: Iterable[Mapping[str, Any]]) -> set[int]:
         """Check the versions of the records that events were linked to while they were written, and update
@@ -157,4 +160,4 @@ def in_background(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> N
 
 def _report(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()):
-        log.warning("background task failed; left to the next maintenance run: %s", error)
+        log.error("background task failed; left to the next maintenance run", exc_info=error)

@@ -1,8 +1,9 @@
-"""Coalescing: concurrent look-ups become one (Batcher), the same work runs once (SingleFlight)."""
+"""Coalescing of concurrent calls: into one batch of different keys, or into one run for the same key."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -13,50 +14,58 @@ Value = TypeVar("Value")
 
 
 class Batcher(Generic[Key, Value]):
-    """Requests that arrive while a look-up is in flight wait for the next one, so that nobody gets data read
-    before they asked. At most `in_flight` look-ups are in flight, each for at most `max_batch` keys."""
+    """Callers that arrive while a batch is in flight wait for the next one, so that nobody gets data read
+    before they asked. At most `in_flight` batches are in flight, each of at most `max_batch` keys."""
 
     def __init__(
         self,
-        look: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]],
+        load_batch: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]],
         in_flight: int = 1,
         max_batch: int | None = None,
     ) -> None:
-        self._look, self._max_in_flight, self._max_batch = look, in_flight, max_batch
+        self._load_batch, self._max_in_flight, self._max_batch = load_batch, in_flight, max_batch
         self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
-        self._looking: set[asyncio.Task[None] | None] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def load(self, key: Key) -> asyncio.Future[Value | None]:
         # One future per caller: a cancelled caller does not affect the others.
-        answer: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, []).append(answer)
-        if len(self._looking) < self._max_in_flight:
-            self._looking.add(asyncio.create_task(self._look_while_asked()))
-        return answer
+        result: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(result)
+        self._start()
+        return result
 
-    async def _look_while_asked(self) -> None:
+    def _start(self) -> None:
+        if self._waiting and len(self._tasks) < self._max_in_flight:
+            task = asyncio.create_task(self._load_waiting())
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._start()  # a cancelled batch must not leave later callers waiting
+
+    async def _load_waiting(self) -> None:
         while self._waiting:
-            asked = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._max_batch))}
+            batch = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._max_batch))}
             try:
-                found = await self._look(list(asked))
+                found = await self._load_batch(list(batch))
             except asyncio.CancelledError:
-                for answer in still_wanted(asked.values()):
-                    answer.cancel()
+                for result in pending(batch.values()):
+                    result.cancel()
                 raise
-            except Exception as error:  # all callers in the batch get the error
-                for answer in still_wanted(asked.values()):
-                    answer.set_exception(error)
+            except Exception as error:  # every caller of the batch gets an exception object of its own
+                for result in pending(batch.values()):
+                    result.set_exception(copy.copy(error))
             else:
-                for key, answers in asked.items():
-                    for answer in still_wanted([answers]):
-                        answer.set_result(found.get(key))
-        self._looking.discard(asyncio.current_task())
+                for key, results in batch.items():
+                    for result in pending([results]):
+                        result.set_result(found.get(key))
 
 
-def still_wanted(
-    many: Iterable[list[asyncio.Future[Value | None]]],
+def pending(
+    batch: Iterable[list[asyncio.Future[Value | None]]],
 ) -> Iterable[asyncio.Future[Value | None]]:
-    return (answer for answers in many for answer in answers if not answer.done())
+    return (result for results in batch for result in results if not result.done())
 
 
 class SingleFlight(Generic[Key, Value]):
