@@ -14,6 +14,7 @@ from pymongo.errors import AutoReconnect
 
 from schemas import EVENT, KINDS, TAG, Kind
 from schemas.caller import EVERYBODY
+from schemas.errors import NotFound
 from schemas.kind import load
 from schemas.site import Site
 from service.store import counts, debts
@@ -213,6 +214,30 @@ async def test_an_event_that_was_written_is_acknowledged_whatever_fails_afterwar
     assert (await pair[0].patch(f"/events/{event['id']}", {"tags": ["other"]}))[0] == 200
     await pair[1].store.maintain()
     assert await differences(pair[1].store) == []
+
+
+@pytest.mark.parametrize("error", [AutoReconnect("connection closed"), NotFound(kind="event")], ids=repr)
+async def test_an_event_that_cannot_be_read_again_is_acknowledged_as_written(
+    api: Api, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A primary that has just been elected may not show it yet."""
+
+    async def has_changed(events: Any) -> set[int]:
+        return {event["_id"] for event in events}
+
+    async def fails(*arguments: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(api.store.fanout, "refresh", has_changed)
+    monkeypatch.setattr(api.store, "find", fails)
+    body = {
+        "title": "Event",
+        "start_date": "2027-06-01",
+        "end_date": "2027-06-01",
+        "venue": {"venue": "Hall"},
+    }
+    status, event = await api.post("/events", body)
+    assert (status, event["title"]) == (201, "Event")
 
 
 # Several who count

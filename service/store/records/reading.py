@@ -213,10 +213,11 @@ class Records:
         return await self._now(event) if await self._new_events.follow([event]) else event
 
     async def _now(self, event: Document) -> Document:
-        """Reload an event that was written; if that fails, return it as written."""
+        """Reload an event that was written; if that fails, return it as written. A primary that has just been
+        elected may not show it yet."""
         try:
             return await self.find(EVENT, event["_id"])
-        except PyMongoError as error:
+        except (PyMongoError, NotFound) as error:
             log.warning("cannot reload an event; returning it as written: %s", error)
             return event
 
