@@ -135,11 +135,3 @@ class Links:
 def refs_of(sent: Sent) -> EventRefs:
     refs = ((LINKED[field], ref) for field, links in sent.items() for _, ref in links)
     return EventRefs([(kind, ref) for kind, ref in refs if ref is not None])
-
-
-async def find_term(database: Database, kind: Kind, text: str) -> Document | None:
-    """Find a term by id, else by slug, else by name, ignoring case."""
-    found = Candidates()
-    for row in await database[kind.plural].find(condition([text]), HIDDEN_FIELDS).to_list(None):
-        found.add(kind, row)
-    return found.match(kind, text)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
-from service.store.mongo.client import Collection, Database, aggregate, collections, find
+from service.store.mongo.client import Collection, Database, Row, aggregate, collections, find
 from service.store.mongo.coalescing import Batcher
 
 Ref = int | str
-Row = dict[str, Any]
-ListQuery = tuple[str, Ref]
+RecordRef = tuple[str, Ref]
 """The plural of a kind, and the id or slug of a record."""
-Rows = Mapping[ListQuery, Row]
+Rows = Mapping[RecordRef, Row]
 HIDDEN_FIELDS = {"tok": 0, "text": 0, "sort": 0, "last_change": 0}
 """Fields that are not loaded when a record is shown, changed or embedded."""
 HEAD_FIELDS = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
@@ -26,18 +24,18 @@ class RecordLoader:
     def __init__(self, database: Database, shown: Mapping[str, int]) -> None:
         self._collection = collections(database)
         self._shown = shown
-        self._batch = Batcher[tuple[ListQuery, ...], Rows](self._look)
+        self._batch = Batcher[tuple[RecordRef, ...], Rows](self._look)
 
     async def load(self, plural: str, ref: Ref) -> Row | None:
         """Load a record. Concurrent callers may get the same object: do not modify it."""
         return (await self.load_many([(plural, ref)])).get((plural, ref))
 
-    async def load_many(self, asked: Iterable[ListQuery]) -> Rows:
+    async def load_many(self, asked: Iterable[RecordRef]) -> Rows:
         """Load the records that exist; the result may contain others, too."""
         wanted = tuple(asked)
         return (await self._batch.load(wanted) or {}) if wanted else {}
 
-    async def _look(self, asked: Sequence[tuple[ListQuery, ...]]) -> dict[tuple[ListQuery, ...], Rows]:
+    async def _look(self, asked: Sequence[tuple[RecordRef, ...]]) -> dict[tuple[RecordRef, ...], Rows]:
         wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
         for plural, ref in {one for many in asked for one in many}:
             wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)
