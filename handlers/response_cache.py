@@ -57,7 +57,7 @@ class CachedPage(NamedTuple):
     since: datetime
     until: datetime
 
-    def is_current(self, position: int | None, now: datetime) -> bool:
+    def is_current(self, position: int, now: datetime) -> bool:
         return self.position == position and self.since <= now < self.until
 
 
@@ -77,8 +77,6 @@ class PageCache:
         if key in self._making or (cached and cached.is_current(position, self._store.site.now())):
             position = await self._store.feed.catch_up()
             cached = self._cache.take("page", *key)
-        if position is None:
-            return (await make())[0]
         if cached and cached.is_current(position, self._store.site.now()):
             return cached.response
         made_at, task = self._making.get(key, (None, None))
@@ -162,9 +160,9 @@ class CachedRecord(NamedTuple):
     state: RecordState
     position: int | None
 
-    def is_current(self, position: int | None) -> bool:
+    def is_current(self, position: int) -> bool:
         """Whether it can be sent without another query: no record at all has changed since."""
-        return position is not None and self.position == position
+        return self.position == position
 
     def matches(self, kind: Kind, head: Head) -> bool:
         """Whether the record is unchanged."""
@@ -188,7 +186,7 @@ class RecordCache:
         ref: Ref,
         head: Head,
         context: RenderContext,
-        position: int | None,
+        position: int,
         response: PreparedResponse,
     ) -> PreparedResponse:
         # Without a position the cached response is never sent unchecked: each request needs the password.

@@ -25,11 +25,11 @@ class Page(Protocol):
 
 
 class ChangeFeed(Protocol):
-    """The number of changes to records so far; None where MongoDB cannot tell that nothing has changed."""
+    """The number of changes to records so far."""
 
     @property
-    def last(self) -> int | None: ...
-    def catch_up(self) -> Awaitable[int | None]: ...
+    def last(self) -> int: ...
+    def catch_up(self) -> Awaitable[int]: ...
 
 
 class Store(Protocol):

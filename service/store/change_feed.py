@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from bson import Timestamp
 from pymongo.change_stream import DatabaseChangeStream
 from pymongo.errors import PyMongoError
 
@@ -31,27 +30,25 @@ class ChangeFeed:
         self._database = database.delegate
         self._stream: DatabaseChangeStream[Document] | None = None
         self._clock: Clock | None = None
-        self._batch = Batcher[None, int](self._read_on)
+        self._batch = Batcher[None, None](self._read_on)
         self._events: deque[EventChange] = deque(maxlen=MAX_EVENT_CHANGES)
         self._next_event = 0
         self._position = 0
         self._changed = dict.fromkeys((kind.plural for kind in KINDS), 0)
-        self.is_available = True
-        """Whether the database has a write clock. Without one the feed cannot tell that nothing changed."""
 
     @property
-    def last(self) -> int | None:
+    def last(self) -> int:
         """The position that was read last. What is loaded from now on is at least as current."""
-        return self._position if self.is_available else None
+        return self._position
 
-    def catch_up(self) -> asyncio.Future[int | None]:
-        """Read all changes that were acknowledged before the call, and return the position; None if the
-        database has no write clock."""
-        return self._batch.load(None)
+    async def catch_up(self) -> int:
+        """Read all changes that were acknowledged before the call, and return the position."""
+        await self._batch.load(None)
+        return self._position
 
-    def has_changed(self, plural: str, position: int | None) -> bool:
+    def has_changed(self, plural: str, position: int) -> bool:
         """Whether a record of this kind has changed since a position, not counting its usage counters."""
-        return position is None or self._changed[plural] > position
+        return self._changed[plural] > position
 
     @property
     def next_event(self) -> int:
@@ -68,9 +65,7 @@ class ChangeFeed:
         if self._stream is not None:
             await self.catch_up()
 
-    async def _read_on(self, _: Sequence[None]) -> dict[None, int]:
-        if not self.is_available:
-            return {}
+    async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
         is_open = self._stream is not None
         try:
             changes = await asyncio.to_thread(self._read)
@@ -83,21 +78,16 @@ class ChangeFeed:
             self._forget()  # changes before the stream was opened may be missing
         for change in changes:
             self._add(change)
-        return {None: self._position} if self.is_available else {}
+        return {}
 
     def _read(self) -> list[Document]:
         """Read the clock and, if it has moved, all new changes. In one thread: thousands of changes cost a
         single thread switch."""
-        if (clock := read_clock(self._database)) is None:
-            self.is_available = False
-            return []
+        clock = read_clock(self._database)
         if self._stream is None:
             # By default a stream starts at the last applied write. It may be later than the majority commit
             # point, at which snapshots are taken: a write between the two would be in neither.
-            start = Timestamp(clock[1], clock[2])
-            self._stream = self._database.watch(
-                PIPELINE, batch_size=1000, max_await_time_ms=1, start_at_operation_time=start
-            )
+            self._stream = self._watch(start_at_operation_time=clock.time)
         elif clock == self._clock:
             return []
         found = []
@@ -105,6 +95,11 @@ class ChangeFeed:
             found.append(change)
         self._clock = clock
         return found
+
+    def _watch(self, **start: Any) -> DatabaseChangeStream[Document]:
+        options: Document = {"batch_size": 1000, "max_await_time_ms": 1, **start}
+        stream: DatabaseChangeStream[Document] = self._database.watch(PIPELINE, **options)
+        return stream
 
     def _add(self, said: Mapping[str, Any]) -> None:
         self._position += 1

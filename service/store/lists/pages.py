@@ -82,10 +82,9 @@ class Lists:
         for _ in range(MAX_ATTEMPTS):
             position = self._feed.last
             asked = await self.query(kind, query, caller, problems)
-            caught_up = self._feed.catch_up()
+            caught_up = asyncio.ensure_future(self._feed.catch_up())
             page, _ = await asyncio.gather(self._page(kind, query, asked, caught_up), caught_up)
-            changed = (self._feed.has_changed(plural, position) for plural in asked.resolved)
-            if position is None or not any(changed):
+            if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
                 return found(page, kind, query)
         raise Unavailable
 
@@ -94,7 +93,7 @@ class Lists:
         await self.page(EVENT, load(EVENT.query_schema, {}, self._site), caller)
 
     async def _page(
-        self, kind: Kind, query: Mapping[str, Any], asked: ListQuery, caught_up: asyncio.Future[int | None]
+        self, kind: Kind, query: Mapping[str, Any], asked: ListQuery, caught_up: asyncio.Future[int]
     ) -> Page:
         skip, limit = (query["page"] - 1) * query["per_page"], query["per_page"]
         if query.get("orderby") == "include" and query.get("include"):
@@ -105,7 +104,7 @@ class Lists:
         return await self._slice(kind, asked, skip, limit, caught_up)
 
     async def _slice(
-        self, kind: Kind, asked: ListQuery, skip: int, limit: int, caught_up: asyncio.Future[int | None]
+        self, kind: Kind, asked: ListQuery, skip: int, limit: int, caught_up: asyncio.Future[int]
     ) -> Page:
         if (window := self._totals.window(asked)) is None:
             return await self._counted(kind, asked, skip, limit)

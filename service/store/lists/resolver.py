@@ -25,7 +25,7 @@ MAX_CACHED = 10_000
 class Entry(NamedTuple):
     """A cached result, and the position of the feed before it was read."""
 
-    position: int | None
+    position: int
     found: Any
 
 

@@ -77,7 +77,7 @@ class Totals:
 
     def window(self, asked: ListQuery) -> Window | None:
         """The window of a list whose total a histogram can give; None for other lists."""
-        if asked.dates is None or not self._feed.is_available:
+        if asked.dates is None:
             return None
         if not self.is_known(asked) and not can_evaluate(asked.conditions):
             return None
