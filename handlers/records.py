@@ -24,7 +24,7 @@ from handlers.response_cache import (
     record_tag,
 )
 from handlers.responses import if_match_versions, list_response, record_response
-from handlers.store_protocol import Ref, Store
+from handlers.store_protocol import Head, Ref, Store
 from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
 from schemas.fields import MAX_INT64
@@ -112,18 +112,21 @@ class RecordHandlers:
         position = await self.store.feed.catch_up() if cached else self.store.feed.last
         if cached and cached.is_current(position):
             return cached.response.respond_to(request)
-        password = sent_password(request, sent)
-        if cached or "If-None-Match" in request.headers:
-            head = await self.store.head(kind, ref, context.caller, password)
-            if unchanged := not_modified(request, record_tag(kind, head, context)):
-                return unchanged
-            if cached and cached.matches(kind, head):
-                return self.cached_records.keep(
-                    kind, ref, head, context, position, cached.response
-                ).respond_to(request)
-        record = await self.store.read(kind, ref, context.caller, password)
-        response = read_response(kind, record, context)
-        self.cached_records.keep(kind, ref, record, context, position, response)
+
+        async def load_response() -> tuple[PreparedResponse, Head]:
+            password = sent_password(request, sent)
+            if cached or "If-None-Match" in request.headers:
+                head = await self.store.head(kind, ref, context.caller, password)
+                if cached and cached.matches(kind, head):
+                    return cached.response, head
+                if unchanged := not_modified(request, record_tag(kind, head, context)):
+                    return unchanged, head
+            record = await self.store.read(kind, ref, context.caller, password)
+            return read_response(kind, record, context), record
+
+        response, head = await self.store.feed.confirm(load_response)
+        if response.status == 200:
+            self.cached_records.keep(kind, ref, head, context, position, response)
         # Records read in one batch are all rendered before the first response is sent:
         # see OutgoingResponse.write_eof.
         await asyncio.sleep(0)

@@ -89,7 +89,7 @@ class PageCache:
         # What is read from now on is at least as current as the position, and is valid as long as it lasts.
         since = self._store.site.now()
         try:
-            response, until = await make()
+            response, until = await self._store.feed.confirm(make)
         finally:
             if self._making.get(key, (None, None))[1] is asyncio.current_task():
                 del self._making[key]
@@ -188,11 +188,10 @@ class RecordCache:
         context: RenderContext,
         position: int,
         response: PreparedResponse,
-    ) -> PreparedResponse:
+    ) -> None:
         # Without a position the cached response is never sent unchecked: each request needs the password.
         cached = CachedRecord(response, state_of(kind, head), None if is_locked(head) else position)
         self._cache.keep(cached, response.size, "record", context.key, kind.name, ref)
-        return response
 
 
 def read_response(kind: Kind, record: Document, context: RenderContext) -> PreparedResponse:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from schemas.caller import Caller
 from schemas.errors import Problems
@@ -11,6 +11,7 @@ from schemas.kind import Document, Kind
 from schemas.site import Site
 
 Ref = int | str
+Result = TypeVar("Result")
 Head = Mapping[str, Any]
 """A projection of a record: its version and the fields that decide who may see it."""
 
@@ -25,11 +26,12 @@ class Page(Protocol):
 
 
 class ChangeFeed(Protocol):
-    """The number of changes to records so far."""
+    """The number of changes to records so far; `confirm` runs a read, again if its result may be outdated."""
 
     @property
     def last(self) -> int: ...
     def catch_up(self) -> Awaitable[int]: ...
+    def confirm(self, read: Callable[[], Awaitable[Result]]) -> Awaitable[Result]: ...
 
 
 class Store(Protocol):

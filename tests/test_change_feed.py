@@ -8,9 +8,11 @@ import pytest
 from bson import ObjectId, Timestamp
 from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
+from schemas.errors import NotFound
 from service.store import Store, freshness
 from service.store.change_feed import ChangeFeed
 from service.store.freshness import Clock, read_clock
+from service.store.mongo.loaders import RecordLoader
 from tests.conftest import Api
 
 KINDS = ("events", "venues", "organizers", "categories", "tags")
@@ -93,6 +95,61 @@ async def test_a_stream_that_breaks_is_opened_again_at_a_new_position(
         with pytest.raises(AutoReconnect):
             await feed.catch_up()
     assert await feed.catch_up() != position
+
+
+async def test_after_an_election_the_stream_goes_on_where_it_was(store: Store) -> None:
+    feed, tags = store.feed, store.database["tags"]
+    await tags.insert_one({"_id": 1, "slug": "a"})
+    position, stream = await feed.catch_up(), feed._stream
+    await tags.update_one({"_id": 1}, {"$set": {"slug": "b"}})
+    pretend_election(feed)
+    assert await feed.catch_up() == position + 1
+    assert feed._stream is not stream
+    assert feed.has_changed("tags", position)
+    assert not feed.has_changed("events", position), "nothing was missed"
+
+
+async def test_what_a_new_primary_may_have_answered_is_read_again(store: Store) -> None:
+    feed, answers = store.feed, iter(["too old", "current", NotFound(kind="event"), "there"])
+
+    async def read() -> Any:
+        answer = next(answers)
+        if answer not in ("current", "there"):
+            pretend_election(feed)
+        if isinstance(answer, NotFound):
+            raise answer
+        return answer
+
+    await feed.catch_up()
+    assert await feed.confirm(read) == "current"
+    assert await feed.confirm(read) == "there"
+
+
+async def test_a_record_is_read_again_after_an_election(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    event, feed = await api.event("Event"), api.store.feed
+    await feed.catch_up()
+    answers: list[Any] = [None]
+    load = RecordLoader.load_many
+
+    async def stale(loader: RecordLoader, asked: Any) -> Any:
+        if not answers:
+            return await load(loader, asked)
+        pretend_election(feed)
+        return answers.pop() or {}
+
+    monkeypatch.setattr(RecordLoader, "load_many", stale)
+    for path in (f"/events/{event['id']}", f"/events/by-slug/{event['slug']}", "/events"):
+        answers.append(None)
+        status, shown = await api.get(path)
+        assert status == 200
+        assert shown.get("events", [shown])[0]["title"] == "Event"
+        assert not answers
+
+
+def pretend_election(feed: ChangeFeed) -> None:
+    """As if the driver had found another primary than the one whose clock was read."""
+    assert feed._clock
+    feed._clock = feed._clock._replace(election=election(0))
 
 
 def failing(error: Exception) -> Any:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from pymongo.change_stream import DatabaseChangeStream
 from pymongo.errors import PyMongoError
 
 from schemas import EVENT, KINDS
+from schemas.errors import Problem, Unavailable
 from service.store.event_changes import PIPELINE, EventChange, is_counters_only, parse
 from service.store.freshness import Clock, read_clock
 from service.store.mongo.client import Database
@@ -19,7 +21,10 @@ from service.store.mongo.coalescing import Batcher
 
 MAX_EVENT_CHANGES = 4096
 """Number of changes to events kept in memory."""
+MAX_ATTEMPTS = 10
+"""How often a read is repeated because of elections."""
 Document = dict[str, Any]
+Result = TypeVar("Result")
 
 
 class ChangeFeed:
@@ -45,6 +50,30 @@ class ChangeFeed:
         """Read all changes that were acknowledged before the call, and return the position."""
         await self._batch.load(None)
         return self._position
+
+    async def confirm(self, read: Callable[[], Awaitable[Result]]) -> Result:
+        """Run a read, again if it may have gone to a new primary that has not committed a write of its own
+        term yet: until then its majority reads may be older than acknowledged writes."""
+        for _ in range(MAX_ATTEMPTS):
+            if not self._knows_primary:
+                await self.catch_up()
+            try:
+                result = await read()
+            except Problem:
+                if self._knows_primary:
+                    raise
+            else:
+                if self._knows_primary:
+                    return result
+        raise Unavailable
+
+    @property
+    def _knows_primary(self) -> bool:
+        """Whether the clock was read from the primary to which the driver sends commands now. It never
+        returns to the primary of an earlier election."""
+        servers = self._database.client.topology_description.server_descriptions().values()
+        election = self._clock and self._clock.election
+        return any(server.election_id == election for server in servers if server.election_id)
 
     def has_changed(self, plural: str, position: int) -> bool:
         """Whether a record of this kind has changed since a position, not counting its usage counters."""
@@ -90,6 +119,10 @@ class ChangeFeed:
             self._stream = self._watch(start_at_operation_time=clock.time)
         elif clock == self._clock:
             return []
+        elif self._clock and clock.election != self._clock.election:
+            # The cursor is on the old primary. As a secondary it goes on to answer, but lags behind.
+            with closing(self._stream) as old:
+                self._stream = self._watch(resume_after=old.resume_token)
         found = []
         while (change := self._stream.try_next()) is not None:
             found.append(change)

@@ -25,8 +25,6 @@ class Service(Program):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.is_listening = False
-        self.listed_at = -1
-        """When it first answered for a list of events after the last fault."""
         self.in_flight: Counter[str] = Counter()
         """Requests that are not answered yet, by operation."""
 

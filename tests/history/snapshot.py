@@ -43,8 +43,6 @@ class Snapshot:
 
 async def read(client: Client, service: Service, path: str) -> Any:
     answer = await client.send("final read", "GET", path, service=service)
-    if answer.status == 0:  # exempted
-        answer = await client.send("final read", "GET", path, service=service)
     if not answer.is_done:
         raise NotShown(f"{service.name}: {path} answers {answer.status} after the faults: {answer.body}")
     return answer.body
