@@ -37,7 +37,7 @@ class Most(NamedTuple):
 
 
 LISTS = {
-    # The clock, the changes since, that there are no more; then at the same time the page with its total and
+    # The clock, the changes since, that there are no more; then the page with its total and
     # the clock once more; and the event that changed.
     "": Most(6, 20),
     "categories={category}": Most(6, 20),
@@ -144,7 +144,7 @@ async def test_lists(api: Api, store: Store, links: dict[str, int], commands: Co
 async def test_new_lists(
     api: Api, links: dict[str, int], commands: Counter, monkeypatch: pytest.MonkeyPatch, max_counted: int
 ) -> None:
-    """Of filters and events that are known: the page, and at the same time the clock."""
+    """Of filters and events that are known: the page, and then the clock."""
     monkeypatch.setattr(pages, "MAX_COUNTED", max_counted)
     for query in ("", "categories={category}", "venue={venue}"):
         path = "/events?" + query.format(**links)

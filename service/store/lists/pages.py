@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from service.store.mongo.coalescing import Batcher
 from service.store.mongo.loaders import HEAD_FIELDS
 from service.store.search import Vocabulary
 
-MAX_COUNTED = 200
+MAX_COUNTED = 20
 """Lists of at most this many records are counted for every page; longer ones get a histogram."""
 MAX_SKIPPED = 1000
 """A page behind at most this many records is found by skipping them."""
@@ -77,13 +76,12 @@ class Lists:
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> Page:
-        """Find a page, and read the change feed at the same time. Records that filters name may come from a
-        cache: if one of them turns out to have changed, the page is read again."""
+        """Find a page. Records that filters name may come from a cache: if one of them turns out to have
+        changed, the page is read again."""
         for _ in range(MAX_ATTEMPTS):
             position = self._feed.last
             asked = await self.query(kind, query, caller, problems)
-            caught_up = asyncio.ensure_future(self._feed.catch_up())
-            page, _ = await asyncio.gather(self._page(kind, query, asked, caught_up), caught_up)
+            page = await self._page(kind, query, asked)
             if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
                 return found(page, kind, query)
         raise Unavailable
@@ -92,31 +90,28 @@ class Lists:
         """Build the histogram of the default list of events if it is long."""
         await self.page(EVENT, load(EVENT.query_schema, {}, self._site), caller)
 
-    async def _page(
-        self, kind: Kind, query: Mapping[str, Any], asked: ListQuery, caught_up: asyncio.Future[int]
-    ) -> Page:
+    async def _page(self, kind: Kind, query: Mapping[str, Any], asked: ListQuery) -> Page:
         skip, limit = (query["page"] - 1) * query["per_page"], query["per_page"]
         if query.get("orderby") == "include" and query.get("include"):
             whole = await self._counted(kind, asked, 0, len(query["include"]))
             ids, is_reversed = query["include"], query.get("order") == "desc"
             whole.heads.sort(key=lambda row: ids.index(row["_id"]), reverse=is_reversed)
             return Page(whole.heads[skip : skip + limit], whole.total)
-        return await self._slice(kind, asked, skip, limit, caught_up)
+        return await self._slice(kind, asked, skip, limit)
 
-    async def _slice(
-        self, kind: Kind, asked: ListQuery, skip: int, limit: int, caught_up: asyncio.Future[int]
-    ) -> Page:
+    async def _slice(self, kind: Kind, asked: ListQuery, skip: int, limit: int) -> Page:
         if (window := self._totals.window(asked)) is None:
             return await self._counted(kind, asked, skip, limit)
         if skip <= MAX_SKIPPED and self._totals.is_known(asked):
-            pipeline = asked.page(skip, limit, HEAD_FIELDS)
-            rows, _ = await asyncio.gather(self._read(kind, pipeline), caught_up)
+            rows = await self._read(kind, asked.page(skip, limit, HEAD_FIELDS))
             if histogram := self._totals.current(asked):
-                return Page(rows or [], histogram.total(window))
+                return Page(rows, histogram.total(window))
         elif skip < MAX_COUNTED and not self._totals.is_known(asked):
             page = await self._counted(kind, asked, skip, limit, MAX_COUNTED + 1)
             if page.total <= MAX_COUNTED:
                 return page
+            if histogram := await self._totals.histogram(asked):
+                return Page(page.heads, histogram.total(window))
         if histogram := await self._totals.histogram(asked):
             return await self._deep(kind, asked, skip, limit, histogram, window)
         return await self._counted(kind, asked, skip, limit)
@@ -129,9 +124,7 @@ class Lists:
         count = [{"$match": asked.filter}, *few, {"$count": "total"}]
         union = {"$unionWith": {"coll": kind.plural, "pipeline": count}}
         page = [*asked.page(skip, limit, HEAD_FIELDS), union]
-        rows = (
-            await (self._aggregate(kind, asked, page) if max_total is None else self._read(kind, page)) or []
-        )
+        rows = await (self._aggregate(kind, asked, page) if max_total is None else self._read(kind, page))
         total = rows.pop()["total"] if rows and "total" in rows[-1] else 0
         return Page(rows, total)
 
@@ -158,12 +151,16 @@ class Lists:
 
     async def _aggregate(self, kind: Kind, asked: ListQuery, pipeline: list[Document]) -> list[Document]:
         options = {"hint": asked.hint} if asked.hint else {}
-        return await aggregate(self._collection(kind.plural), pipeline, **options)
+        rows = await aggregate(self._collection(kind.plural), pipeline, **options)
+        await self._feed.catch_up()
+        return rows
 
-    def _read(self, kind: Kind, pipeline: list[Document]) -> asyncio.Future[list[Document] | None]:
+    async def _read(self, kind: Kind, pipeline: list[Document]) -> list[Document]:
         """Run a pipeline that takes little time, together with those of concurrent requests: most of the time
         that a command needs is the driver's."""
-        return self._reads.load(Read(kind.plural, pipeline))
+        rows = await self._reads.load(Read(kind.plural, pipeline))
+        await self._feed.catch_up()
+        return rows or []
 
     async def _read_together(self, reads: Sequence[Read]) -> dict[Read, list[Document]]:
         first, *others = [[*read.pipeline, {"$set": {"part": at}}] for at, read in enumerate(reads)]

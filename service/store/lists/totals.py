@@ -71,7 +71,7 @@ class Totals:
         self._database, self._feed = database, feed
         self._slots = Slots(site.zone)
         self._live: LRUCache[bytes, LiveHistogram] = LRUCache(
-            CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 1000
+            CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300
         )
         self._building = SingleFlight[bytes, LiveHistogram]()
 
