@@ -109,7 +109,7 @@ class RecordHandlers:
         kind, ref = self.kind, path_ref(request, self.kind)
         cached = self.cached_records.take(kind, ref, context)
         # On a cache miss the record is read anyway: the last known position will do, without a round trip.
-        position = await self.store.feed.catch_up() if cached else self.store.feed.last
+        position = await self.store.feed.catch_up() if cached else self.store.feed.position
         if cached and cached.is_current(position):
             return cached.response.respond_to(request)
 

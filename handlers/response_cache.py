@@ -72,7 +72,7 @@ class PageCache:
 
     async def response(self, key: Key, make: Make) -> PreparedResponse:
         """The response for a key. `make` computes it, and when it expires if nothing changes."""
-        position = self._store.feed.last
+        position = self._store.feed.position
         cached: CachedPage | None = self._cache.take("page", *key)
         if key in self._making or (cached and cached.is_current(position, self._store.site.now())):
             position = await self._store.feed.catch_up()

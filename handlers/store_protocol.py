@@ -28,8 +28,8 @@ class Page(Protocol):
 class ChangeFeed(Protocol):
     """The number of changes to records so far; `confirm` runs a read, again if its result may be outdated."""
 
-    @property
-    def last(self) -> int: ...
+    position: int
+
     def catch_up(self) -> Awaitable[int]: ...
     def confirm(self, read: Callable[[], Awaitable[Result]]) -> Awaitable[Result]: ...
 

@@ -26,9 +26,9 @@ async def test_a_write_by_another_client_is_seen_as_soon_as_it_is_acknowledged(s
         await store.database[plural].update_one(
             {"_id": 1}, {"$set": {"version": number, "slug": plural}}, upsert=True
         )
-        assert other.last == before
+        assert other.position == before
         assert before != (before := await other.catch_up())
-        assert other.last == before
+        assert other.position == before
     await other.close()
 
 

@@ -20,7 +20,7 @@ from service.store.lists import pages
 from service.store.lists.event_filters import DATES
 from service.store.lists.histograms import Histogram, Window
 from service.store.lists.pages import Lists
-from service.store.lists.query import can_evaluate, fields_of, matches
+from service.store.lists.query import ListQuery, can_evaluate, fields_of, matches
 from service.store.lists.totals import TooManyPairs, Totals
 from tests.conftest import Api
 
@@ -165,7 +165,7 @@ async def test_a_list_whose_histogram_is_not_ready_is_counted_by_the_database(
     if limit == "MAX_PAIRS":
         assert not by_histogram
         with pytest.raises(TooManyPairs):
-            await api.store.lists._totals._build([{"hide_from_listings": False}])
+            await api.store.lists._totals._build(ListQuery("events", [{"hide_from_listings": False}], []))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -17,6 +17,7 @@ from schemas.site import Site
 from service.serve import ready_app
 from service.store import Store
 from service.store.lists import pages
+from service.store.lists.query import ListQuery
 from service.store.lists.totals import LiveHistogram, Totals
 from service.store.mongo.coalescing import SingleFlight
 from tests.checker import until
@@ -30,9 +31,9 @@ async def test_a_long_default_list_has_its_histogram_before_the_first_request(
     built: list[Any] = []
     build = Totals._build
 
-    async def noted(totals: Totals, conditions: list[Any]) -> LiveHistogram:
-        built.append(conditions)
-        return await build(totals, conditions)
+    async def noted(totals: Totals, asked: ListQuery) -> LiveHistogram:
+        built.append(asked)
+        return await build(totals, asked)
 
     monkeypatch.setattr(Totals, "_build", noted)
     for number in range(3):

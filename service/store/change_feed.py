@@ -37,19 +37,16 @@ class ChangeFeed:
         self._clock: Clock | None = None
         self._batch = Batcher[None, None](self._read_on)
         self._events: deque[EventChange] = deque(maxlen=MAX_EVENT_CHANGES)
-        self._next_event = 0
-        self._position = 0
-        self._changed = dict.fromkeys((kind.plural for kind in KINDS), 0)
-
-    @property
-    def last(self) -> int:
+        self.next_event = 0
+        """The number of the next change to an event."""
+        self.position = 0
         """The position that was read last. What is loaded from now on is at least as current."""
-        return self._position
+        self._changed = dict.fromkeys((kind.plural for kind in KINDS), 0)
 
     async def catch_up(self) -> int:
         """Read all changes that were acknowledged before the call, and return the position."""
         await self._batch.load(None)
-        return self._position
+        return self.position
 
     async def confirm(self, read: Callable[[], Awaitable[Result]]) -> Result:
         """Run a read, again if it may have gone to a new primary that has not committed a write of its own
@@ -79,14 +76,9 @@ class ChangeFeed:
         """Whether a record of this kind has changed since a position, not counting its usage counters."""
         return self._changed[plural] > position
 
-    @property
-    def next_event(self) -> int:
-        """The number of the next change to an event."""
-        return self._next_event
-
     def events_since(self, number: int) -> list[EventChange] | None:
         """The changes to events from a number on; None if they are not in memory any more."""
-        oldest = self._next_event - len(self._events)
+        oldest = self.next_event - len(self._events)
         return list(islice(self._events, number - oldest, None)) if number >= oldest else None
 
     async def keep_up(self) -> None:
@@ -135,20 +127,20 @@ class ChangeFeed:
         return stream
 
     def _add(self, said: Mapping[str, Any]) -> None:
-        self._position += 1
+        self.position += 1
         plural = said["ns"]["coll"]
         if not is_counters_only(said):
-            self._changed[plural] = self._position
+            self._changed[plural] = self.position
         if plural == EVENT.plural and (change := parse(said)).concerns_lists:
             self._events.append(change)
-            self._next_event += 1
+            self.next_event += 1
 
     def _forget(self) -> None:
         """Drop all changes, and go to a position at which nothing has been read yet."""
         self._events.clear()
-        self._next_event += 1
-        self._position += 1
-        self._changed = dict.fromkeys(self._changed, self._position)
+        self.next_event += 1
+        self.position += 1
+        self._changed = dict.fromkeys(self._changed, self.position)
 
     async def close(self) -> None:
         """Close the stream; the next call of `catch_up` opens a new one."""

@@ -59,7 +59,7 @@ async def event_list(
         conditions += [UNLOCKED, *await resolver.vocabulary.condition(query["search"])]
     sort = ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order"))
     resolved = tuple(kind.plural for field, kind in LINKED.items() if query.get(field))
-    return ListQuery(conditions, sort, dates=dates, resolved=resolved)
+    return ListQuery(kind.plural, conditions, sort, dates, resolved)
 
 
 def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:

@@ -39,7 +39,7 @@ async def post_list(
     direction = query.get("order") or ("asc" if field in ("_id", "sort") else "desc")
     # Public and own records together are nearly all records: scan them in order of date.
     hint = "any_by_date" if caller.own is not None and field == "date_utc" and len(conditions) == 1 else None
-    return ListQuery(conditions, ordered(field, direction), hint)
+    return ListQuery(kind.plural, conditions, ordered(field, direction), hint=hint)
 
 
 async def _used(
@@ -100,7 +100,7 @@ async def term_list(
     if query.get("search"):
         conditions += await resolver.vocabulary.condition(query["search"])
     name = query.get("orderby") or "name"
-    return ListQuery(conditions, ordered(TERM_ORDERS.get(name, name), query.get("order")))
+    return ListQuery(kind.plural, conditions, ordered(TERM_ORDERS.get(name, name), query.get("order")))
 
 
 async def _of_event(

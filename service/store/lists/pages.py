@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.caller import Caller
 from schemas.errors import PageNotFound, Problems, Unavailable
@@ -13,14 +12,13 @@ from schemas.kind import Document, Kind, load
 from schemas.site import Site
 from service.store.change_feed import ChangeFeed
 from service.store.lists.event_filters import event_list
-from service.store.lists.histograms import END, START, Histogram, Window
+from service.store.lists.histograms import END, START, Window
 from service.store.lists.other_filters import post_list, term_list
 from service.store.lists.query import ListQuery
 from service.store.lists.resolver import FilterResolver
 from service.store.lists.totals import Totals
 from service.store.mongo.client import Database, aggregate, collections
 from service.store.mongo.coalescing import Batcher
-from service.store.mongo.loaders import HEAD_FIELDS
 from service.store.search import Vocabulary
 
 MAX_COUNTED = 20
@@ -41,20 +39,11 @@ def filters_of(kind: Kind) -> Filters:
     return post_list if kind.is_post else term_list
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """One page of a list, and the total of the list."""
 
     heads: list[Document]
     total: int
-
-
-@dataclass(frozen=True, eq=False)
-class Read:
-    """A pipeline to run on a collection."""
-
-    plural: str
-    pipeline: list[Document]
 
 
 class Lists:
@@ -65,7 +54,7 @@ class Lists:
         self._resolver = FilterResolver(database, site, feed, vocabulary)
         self._totals = Totals(database, site, feed)
         self._collection = collections(database)
-        self._reads = Batcher[Read, list[Document]](self._read_together, MAX_IN_FLIGHT, MAX_BATCH)
+        self._batcher = Batcher[ListQuery, list[Document]](self._read_together, MAX_IN_FLIGHT, MAX_BATCH)
 
     async def query(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
@@ -79,9 +68,9 @@ class Lists:
         """Find a page. Records that filters name may come from a cache: if one of them turns out to have
         changed, the page is read again."""
         for _ in range(MAX_ATTEMPTS):
-            position = self._feed.last
+            position = self._feed.position
             asked = await self.query(kind, query, caller, problems)
-            page = await self._page(kind, query, asked)
+            page = await self._page(query, asked)
             if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
                 return found(page, kind, query)
         raise Unavailable
@@ -90,88 +79,76 @@ class Lists:
         """Build the histogram of the default list of events if it is long."""
         await self.page(EVENT, load(EVENT.query_schema, {}, self._site), caller)
 
-    async def _page(self, kind: Kind, query: Mapping[str, Any], asked: ListQuery) -> Page:
+    async def _page(self, query: Mapping[str, Any], asked: ListQuery) -> Page:
         skip, limit = (query["page"] - 1) * query["per_page"], query["per_page"]
-        if query.get("orderby") == "include" and query.get("include"):
-            whole = await self._counted(kind, asked, 0, len(query["include"]))
-            ids, is_reversed = query["include"], query.get("order") == "desc"
-            whole.heads.sort(key=lambda row: ids.index(row["_id"]), reverse=is_reversed)
+        if query.get("orderby") == "include" and (ids := query.get("include")):
+            whole = await self._counted(asked.slice(0, len(ids)))
+            whole.heads.sort(key=lambda row: ids.index(row["_id"]), reverse=query.get("order") == "desc")
             return Page(whole.heads[skip : skip + limit], whole.total)
-        return await self._slice(kind, asked, skip, limit)
-
-    async def _slice(self, kind: Kind, asked: ListQuery, skip: int, limit: int) -> Page:
+        asked = asked.slice(skip, limit)
         if (window := self._totals.window(asked)) is None:
-            return await self._counted(kind, asked, skip, limit)
-        if skip <= MAX_SKIPPED and self._totals.is_known(asked):
-            rows = await self._read(kind, asked.page(skip, limit, HEAD_FIELDS))
-            if histogram := self._totals.current(asked):
-                return Page(rows, histogram.total(window))
-        elif skip < MAX_COUNTED and not self._totals.is_known(asked):
-            page = await self._counted(kind, asked, skip, limit, MAX_COUNTED + 1)
-            if page.total <= MAX_COUNTED:
-                return page
-            if histogram := await self._totals.histogram(asked):
-                return Page(page.heads, histogram.total(window))
-        if histogram := await self._totals.histogram(asked):
-            return await self._deep(kind, asked, skip, limit, histogram, window)
-        return await self._counted(kind, asked, skip, limit)
+            return await self._counted(asked)
+        if skip > MAX_SKIPPED:
+            return await self._deep(asked, window)
+        if self._totals.is_known(asked):
+            page = Page(await self._read_batched(asked), MAX_COUNTED + 1)
+        else:
+            page = split(await self._read_batched(asked.counted(MAX_COUNTED + 1)))
+        if page.total <= MAX_COUNTED:
+            return page
+        histogram = await self._totals.histogram(asked)
+        return Page(page.heads, histogram.total(window)) if histogram else await self._counted(asked)
 
-    async def _counted(
-        self, kind: Kind, asked: ListQuery, skip: int, limit: int, max_total: int | None = None
-    ) -> Page:
-        """Find and count in one command; the total is `max_total` if there are more."""
-        few = [{"$limit": max_total}] if max_total else []
-        count = [{"$match": asked.filter}, *few, {"$count": "total"}]
-        union = {"$unionWith": {"coll": kind.plural, "pipeline": count}}
-        page = [*asked.page(skip, limit, HEAD_FIELDS), union]
-        rows = await (self._aggregate(kind, asked, page) if max_total is None else self._read(kind, page))
-        total = rows.pop()["total"] if rows and "total" in rows[-1] else 0
-        return Page(rows, total)
-
-    async def _deep(
-        self, kind: Kind, asked: ListQuery, skip: int, limit: int, histogram: Histogram, window: Window
-    ) -> Page:
+    async def _deep(self, asked: ListQuery, window: Window) -> Page:
         """Find a page of a long list from the beginning of the slot that it is in, or from the nearer end."""
-        total, (field, sign) = histogram.total(window), asked.sort[0]
+        await self._feed.catch_up()
+        if (histogram := await self._totals.histogram(asked)) is None:
+            return await self._counted(asked)
+        total, (field, sign), skip = histogram.total(window), asked.sort[0], asked.skip
         if skip >= total:
             return Page([], total)
-        if skip > MAX_SKIPPED and field in (START, END):
+        if field in (START, END):
             slot, before = histogram.locate(window, field, skip, is_descending=sign < 0)
             edge = histogram.slots.begin(slot if sign > 0 else slot + 1)
             near = asked.within({field: {"$gte" if sign > 0 else "$lt": edge}})
-            return Page(await self._rows(kind, near, skip - before, limit), total)
+            return Page(await self._read(near.slice(skip - before, asked.limit)), total)
         if skip > total // 2:
-            limit = min(limit, total - skip)
-            rows = await self._rows(kind, asked.backwards, total - skip - limit, limit)
-            return Page(rows[::-1], total)
-        return Page(await self._rows(kind, asked, skip, limit), total)
+            limit = min(asked.limit, total - skip)
+            return Page((await self._read(asked.backwards.slice(total - skip - limit, limit)))[::-1], total)
+        return Page(await self._read(asked), total)
 
-    async def _rows(self, kind: Kind, asked: ListQuery, skip: int, limit: int) -> list[Document]:
-        return await self._aggregate(kind, asked, asked.page(skip, limit, HEAD_FIELDS))
+    async def _counted(self, asked: ListQuery) -> Page:
+        return split(await self._read(asked.counted()))
 
-    async def _aggregate(self, kind: Kind, asked: ListQuery, pipeline: list[Document]) -> list[Document]:
+    async def _read(self, asked: ListQuery) -> list[Document]:
         options = {"hint": asked.hint} if asked.hint else {}
-        rows = await aggregate(self._collection(kind.plural), pipeline, **options)
+        rows = await aggregate(self._collection(asked.plural), asked.pipeline, **options)
         await self._feed.catch_up()
         return rows
 
-    async def _read(self, kind: Kind, pipeline: list[Document]) -> list[Document]:
-        """Run a pipeline that takes little time, together with those of concurrent requests: most of the time
+    async def _read_batched(self, asked: ListQuery) -> list[Document]:
+        """Read a page that takes little time, together with those of concurrent requests: most of the time
         that a command needs is the driver's."""
-        rows = await self._reads.load(Read(kind.plural, pipeline))
+        rows = await self._batcher.load(asked)
         await self._feed.catch_up()
         return rows or []
 
-    async def _read_together(self, reads: Sequence[Read]) -> dict[Read, list[Document]]:
-        first, *others = [[*read.pipeline, {"$set": {"part": at}}] for at, read in enumerate(reads)]
+    async def _read_together(self, pages: Sequence[ListQuery]) -> dict[ListQuery, list[Document]]:
+        first, *others = [[*page.pipeline, {"$set": {"part": at}}] for at, page in enumerate(pages)]
         unions = [
-            {"$unionWith": {"coll": read.plural, "pipeline": pipeline}}
-            for read, pipeline in zip(reads[1:], others, strict=True)
+            {"$unionWith": {"coll": page.plural, "pipeline": pipeline}}
+            for page, pipeline in zip(pages[1:], others, strict=True)
         ]
-        found: dict[Read, list[Document]] = {read: [] for read in reads}
-        for row in await aggregate(self._collection(reads[0].plural), [*first, *unions]):
-            found[reads[row.pop("part")]].append(row)
+        found: dict[ListQuery, list[Document]] = {page: [] for page in pages}
+        for row in await aggregate(self._collection(pages[0].plural), [*first, *unions]):
+            found[pages[row.pop("part")]].append(row)
         return found
+
+
+def split(rows: list[Document]) -> Page:
+    """The page of a counted list, whose last row is the total unless that is 0."""
+    total = rows.pop()["total"] if rows and "total" in rows[-1] else 0
+    return Page(rows, total)
 
 
 def found(page: Page, kind: Kind, query: Mapping[str, Any]) -> Page:

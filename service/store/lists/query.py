@@ -1,9 +1,12 @@
-"""List query: the filter, sort order and index hint of a list; evaluates conditions in memory."""
+"""List query: the filter, sort order and page of a list; evaluates conditions in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import bson
 
@@ -11,6 +14,7 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields
 from schemas.language import Text
 from service.store.event_changes import FACTS, SEARCHED, Facts
+from service.store.mongo.loaders import HEAD_FIELDS
 
 Condition = dict[str, Any]
 Sort = list[tuple[str, int]]
@@ -18,51 +22,61 @@ MAX_SKIP = 2**31
 """More than any list has, and less than MongoDB's integers hold."""
 UNLOCKED: Condition = {"locked": {"$ne": True}}
 """Events without a password."""
-EVALUATED = frozenset(
-    ["$and", "$or", "$nor", "$elemMatch", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$ne"]
-)
+COMPARISONS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
+EVALUATED = frozenset(["$and", "$or", "$nor", "$elemMatch", "$in", "$nin", "$ne", *COMPARISONS])
 """Operators that `matches` understands."""
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "$gt": lambda value, bound: value is not None and value > bound,
-    "$gte": lambda value, bound: value is not None and value >= bound,
-    "$lt": lambda value, bound: value is not None and value < bound,
-    "$lte": lambda value, bound: value is not None and value <= bound,
-}
 
 
-class ListQuery(NamedTuple):
-    """Conditions that must all hold, the sort order, and an index hint where the planner chooses badly."""
+@dataclass(frozen=True, eq=False)
+class ListQuery:
+    """One page of a list: conditions that must all hold, the sort order and the position in the list."""
 
+    plural: str
     conditions: list[Condition]
     sort: Sort
-    hint: str | None = None
     dates: list[Condition] | None = None
     """Further conditions: bounds on the start and end of events. None for other kinds."""
     resolved: tuple[str, ...] = ()
     """Plurals of the kinds whose records the conditions were made from."""
+    hint: str | None = None
+    """The name of an index, where the planner chooses badly."""
+    skip: int = 0
+    limit: int = 1
+    count: tuple[Condition, ...] = ()
+    """Stages that count the list; the total follows the records of the page."""
 
     @property
     def filter(self) -> Condition:
         conditions = [*self.conditions, *(self.dates or ())]
         return {"$and": conditions} if conditions else {}
 
+    @cached_property
+    def key(self) -> bytes:
+        """A hashable cache key for the filter without its dates."""
+        return bson.encode({"": self.conditions})
+
     @property
-    def backwards(self) -> ListQuery:
-        return self._replace(sort=[(name, -sign) for name, sign in self.sort])
+    def pipeline(self) -> list[Condition]:
+        """The aggregation pipeline of the page."""
+        found: list[Condition] = [{"$match": self.filter}, {"$sort": dict(self.sort)}]
+        skipped = [{"$skip": min(self.skip, MAX_SKIP)}] if self.skip else []
+        counted = [{"$unionWith": {"coll": self.plural, "pipeline": [*self.count]}}] if self.count else []
+        return [*found, *skipped, {"$limit": self.limit}, {"$project": HEAD_FIELDS}, *counted]
+
+    def slice(self, skip: int, limit: int) -> ListQuery:
+        return replace(self, skip=skip, limit=limit)
+
+    def counted(self, max_total: int = 0) -> ListQuery:
+        """The page together with its total; if there are more than `max_total`, that is the total."""
+        few = [{"$limit": max_total}] if max_total else []
+        return replace(self, count=({"$match": self.filter}, *few, {"$count": "total"}))
 
     def within(self, condition: Condition) -> ListQuery:
-        return self._replace(conditions=[*self.conditions, condition])
+        return replace(self, conditions=[*self.conditions, condition])
 
-    def page(self, skip: int, limit: int, shown: Mapping[str, int]) -> list[Condition]:
-        """The aggregation pipeline of a page."""
-        found: list[Condition] = [{"$match": self.filter}, {"$sort": dict(self.sort)}]
-        skipped = [{"$skip": min(skip, MAX_SKIP)}] if skip else []
-        return [*found, *skipped, {"$limit": limit}, {"$project": dict(shown)}]
-
-
-def key_of(conditions: list[Condition]) -> bytes:
-    """A hashable cache key for a filter."""
-    return bson.encode({"": conditions})
+    @property
+    def backwards(self) -> ListQuery:
+        return replace(self, sort=[(name, -sign) for name, sign in self.sort])
 
 
 def ordered(field: str, direction: str | None) -> Sort:
@@ -121,7 +135,7 @@ def _holds(name: str, wanted: Any, facts: Facts) -> bool:
     values = _values(name, facts)
     if not isinstance(wanted, dict):
         return wanted in values
-    return all(_meets(operator, bound, values) for operator, bound in wanted.items())
+    return all(_meets(one, bound, values) for one, bound in wanted.items())
 
 
 def _values(name: str, facts: Facts) -> list[Any]:
@@ -132,11 +146,11 @@ def _values(name: str, facts: Facts) -> list[Any]:
     return [one.get(inner) for one in found if isinstance(one, dict)] if inner else found
 
 
-def _meets(operator: str, bound: Any, values: list[Any]) -> bool:
-    if operator == "$elemMatch":
+def _meets(name: str, bound: Any, values: list[Any]) -> bool:
+    if name == "$elemMatch":
         return any(matches([bound], one) for one in values if isinstance(one, dict))
-    if operator in ("$in", "$nin"):
-        return set(bound).isdisjoint(values) is (operator == "$nin")
-    if operator == "$ne":
+    if name in ("$in", "$nin"):
+        return set(bound).isdisjoint(values) is (name == "$nin")
+    if name == "$ne":
         return bound not in values
-    return any(COMPARISONS[operator](value, bound) for value in values)
+    return any(value is not None and bool(COMPARISONS[name](value, bound)) for value in values)

@@ -41,7 +41,7 @@ class FilterResolver:
         """A result that is valid until a record of the kind changes."""
         entry = self._cache.get(key)
         if entry is None or self._feed.has_changed(kind.plural, entry.position):
-            position = self._feed.last
+            position = self._feed.position
             entry = self._cache[key] = Entry(position, await load())
         return entry.found
 

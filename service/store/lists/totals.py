@@ -16,7 +16,7 @@ from schemas.site import Site
 from service.store.change_feed import ChangeFeed
 from service.store.event_changes import EventChange
 from service.store.lists.histograms import END, START, Histogram, Slots, Window, window_of
-from service.store.lists.query import Condition, ListQuery, can_evaluate, fields_of, key_of, matches
+from service.store.lists.query import Condition, ListQuery, can_evaluate, fields_of, matches
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import SingleFlight
 
@@ -85,22 +85,22 @@ class Totals:
 
     def is_known(self, asked: ListQuery) -> bool:
         """Whether there is a histogram of this filter, which may be outdated."""
-        return key_of(asked.conditions) in self._live
+        return asked.key in self._live
 
     def current(self, asked: ListQuery) -> Histogram | None:
         """The histogram of a filter, as of the position of the feed."""
-        live = self._live.get(key := key_of(asked.conditions))
+        live = self._live.get(asked.key)
         if live and not live.apply_changes(self._feed):
-            del self._live[key]
+            del self._live[asked.key]
             return None
         return live.histogram if live else None
 
     async def histogram(self, asked: ListQuery) -> Histogram | None:
-        """The current histogram of a filter, built if necessary; None if that takes long or fails."""
-        await self._feed.catch_up()
+        """The histogram of a filter at the position of the feed, built if necessary; None if that takes long
+        or fails."""
         if found := self.current(asked):
             return found
-        building = self._building.run(key_of(asked.conditions), partial(self._build, asked.conditions))
+        building = self._building.run(asked.key, partial(self._build, asked))
         try:
             await asyncio.wait_for(building, MAX_WAIT_SECONDS)
             await self._feed.catch_up()
@@ -108,7 +108,7 @@ class Totals:
             return None
         return self.current(asked)
 
-    async def _build(self, conditions: list[Condition]) -> LiveHistogram:
+    async def _build(self, asked: ListQuery) -> LiveHistogram:
         """Build and keep a histogram. It is kept even if all callers have gone: the next one can use it."""
         await self._feed.catch_up()  # the change stream must be open before the snapshot is taken
         first = self._feed.next_event
@@ -117,7 +117,7 @@ class Totals:
             said = await self._database.command(
                 "aggregate",
                 EVENT.plural,
-                pipeline=[{"$match": {"$and": conditions}}, group, {"$limit": MAX_PAIRS + 1}],
+                pipeline=[{"$match": {"$and": asked.conditions}}, group, {"$limit": MAX_PAIRS + 1}],
                 cursor={"batchSize": MAX_PAIRS + 2},
                 readConcern={"level": "snapshot"},
             )
@@ -125,6 +125,6 @@ class Totals:
         if len(rows) > MAX_PAIRS:
             raise TooManyPairs
         histogram = Histogram(self._slots, {int(row["_id"]): row["n"] for row in rows})
-        live = LiveHistogram(conditions, histogram, said["cursor"]["atClusterTime"], first)
-        self._live[key_of(conditions)] = live
+        live = LiveHistogram(asked.conditions, histogram, said["cursor"]["atClusterTime"], first)
+        self._live[asked.key] = live
         return live
