@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import closing
 from itertools import islice
 from typing import Any, TypeVar
 
+from bson import Timestamp
 from pymongo.change_stream import DatabaseChangeStream
 from pymongo.errors import PyMongoError
 
@@ -87,43 +87,45 @@ class ChangeFeed:
             await self.catch_up()
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
-        is_open = self._stream is not None
+        was_open = self._stream is not None
         try:
-            changes = await asyncio.to_thread(self._read)
+            is_new, changes = await asyncio.to_thread(self._read)
         except PyMongoError:
             await self.close()
-            if not is_open:
+            if not was_open:
                 raise
             return await self._read_on(())  # once more, with a new stream
-        if not is_open:
-            self._forget()  # changes before the stream was opened may be missing
+        if is_new:
+            self._forget()
         for change in changes:
             self._add(change)
         return {}
 
-    def _read(self) -> list[Document]:
-        """Read the clock and, if it has moved, all new changes. In one thread: thousands of changes cost a
-        single thread switch."""
-        clock = read_clock(self._database)
-        if self._stream is None:
-            # By default a stream starts at the last applied write. It may be later than the majority commit
-            # point, at which snapshots are taken: a write between the two would be in neither.
-            self._stream = self._watch(start_at_operation_time=clock.time)
-        elif clock == self._clock:
-            return []
-        elif self._clock and clock.election != self._clock.election:
-            # The cursor is on the old primary. As a secondary it goes on to answer, but lags behind.
-            with closing(self._stream) as old:
-                self._stream = self._watch(resume_after=old.resume_token)
+    def _read(self) -> tuple[bool, list[Document]]:
+        """Read the clock and, if it has moved, all new changes; return whether the stream is a new one. All
+        in one thread: thousands of changes cost a single thread switch."""
+        clock, stream = read_clock(self._database), self._stream
+        if stream and clock == self._clock:
+            return False, []
+        # After an election the cursor is on the old primary, which lags behind as a secondary. And what was
+        # read from the new one before its clock may have been outdated.
+        is_new = stream is None or self._clock is None or clock.election != self._clock.election
+        if is_new:
+            self._stream, old = self._watch(clock.time), stream
+            if old:
+                old.close()
         found = []
-        while (change := self._stream.try_next()) is not None:
+        while self._stream and (change := self._stream.try_next()) is not None:
             found.append(change)
         self._clock = clock
-        return found
+        return is_new, found
 
-    def _watch(self, **start: Any) -> DatabaseChangeStream[Document]:
-        options: Document = {"batch_size": 1000, "max_await_time_ms": 1, **start}
-        stream: DatabaseChangeStream[Document] = self._database.watch(PIPELINE, **options)
+    def _watch(self, start: Timestamp) -> DatabaseChangeStream[Document]:
+        # By default a stream starts at the last applied write. It may be later than the majority commit
+        # point, at which snapshots are taken: a write between the two would be in neither.
+        stream: DatabaseChangeStream[Document] = self._database.watch(
+            PIPELINE, batch_size=1000, max_await_time_ms=1, start_at_operation_time=start
+        )
         return stream
 
     def _add(self, said: Mapping[str, Any]) -> None:
@@ -131,12 +133,12 @@ class ChangeFeed:
         plural = said["ns"]["coll"]
         if not is_counters_only(said):
             self._changed[plural] = self.position
-        if plural == EVENT.plural and (change := parse(said)).concerns_lists:
+        if plural == EVENT.plural and (change := parse(said)).touched != frozenset():
             self._events.append(change)
             self.next_event += 1
 
     def _forget(self) -> None:
-        """Drop all changes, and go to a position at which nothing has been read yet."""
+        """Drop all changes, as some may be missing, and go to a position at which nothing was read yet."""
         self._events.clear()
         self.next_event += 1
         self.position += 1

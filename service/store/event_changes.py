@@ -35,10 +35,6 @@ class EventChange(NamedTuple):
     old: Facts | None = None
     new: Facts | None = None
 
-    @property
-    def concerns_lists(self) -> bool:
-        return self.touched is None or bool(self.touched)
-
 
 def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Additional data that an update stores, so that other processes know which lists the event left and

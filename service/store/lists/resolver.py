@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -15,18 +16,11 @@ from schemas.site import Site
 from service.store.change_feed import ChangeFeed
 from service.store.links.fanout import FIELD
 from service.store.links.references import Candidates, condition
-from service.store.lists.query import matches, visible
+from service.store.lists.query import visible
 from service.store.mongo.client import Database
 from service.store.search import Vocabulary
 
 MAX_CACHED = 10_000
-
-
-class Entry(NamedTuple):
-    """A cached result, and the position of the feed before it was read."""
-
-    position: int
-    found: Any
 
 
 class FilterResolver:
@@ -35,55 +29,43 @@ class FilterResolver:
     def __init__(self, database: Database, site: Site, feed: ChangeFeed, vocabulary: Vocabulary) -> None:
         self.database, self.site, self.vocabulary = database, site, vocabulary
         self._feed = feed
-        self._cache: LRUCache[tuple[Any, ...], Entry] = LRUCache(MAX_CACHED)
+        self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(MAX_CACHED)
 
-    async def _cached(self, kind: Kind, key: tuple[Any, ...], load: Callable[[], Awaitable[Any]]) -> Any:
+    async def _cached(self, kind: Kind, wanted: Sequence[Any], load: Callable[[], Awaitable[Any]]) -> Any:
         """A result that is valid until a record of the kind changes."""
-        entry = self._cache.get(key)
-        if entry is None or self._feed.has_changed(kind.plural, entry.position):
+        position, found = self._cache.get(key := (kind.plural, *wanted), (-1, None))
+        if self._feed.has_changed(kind.plural, position):
             position = self._feed.position
-            entry = self._cache[key] = Entry(position, await load())
-        return entry.found
+            found = await load()
+            self._cache[key] = (position, found)
+        return found
 
     async def terms(self, kind: Kind, name: str, wanted: Sequence[str]) -> list[int]:
         """Ids of the terms given by id, slug or name, and of all their descendants."""
-
-        async def load() -> list[int]:
-            below = {
-                "from": kind.plural,
-                "localField": "_id",
-                "foreignField": "ancestors",
-                "pipeline": [{"$project": {"_id": 1}}],
-                "as": "below",
-            }
-            shown = {"slug": 1, "key": 1, "below": 1}
-            pipeline: list[Document] = [
-                {"$match": condition(wanted)},
-                {"$lookup": below},
-                {"$project": shown},
-            ]
-            found = Candidates()
-            for row in await self.database[kind.plural].aggregate(pipeline).to_list(None):
-                found.add(kind, row)
-            ids: dict[int, None] = {}
-            for text in wanted:
-                if (term := found.match(kind, text)) is None:
-                    raise InvalidFields({name: not_found(kind.name, text)})
-                ids |= dict.fromkeys([term["_id"], *(row["_id"] for row in term["below"])])
-            return list(ids)
-
-        found: list[int] = await self._cached(kind, (kind.plural, *wanted), load)
+        found: list[int] = await self._cached(kind, wanted, partial(self._terms, kind, name, wanted))
         return found
+
+    async def _terms(self, kind: Kind, name: str, wanted: Sequence[str]) -> list[int]:
+        only_ids = [{"$project": {"_id": 1}}]
+        joined = {"from": kind.plural, "localField": "_id", "foreignField": "ancestors"}
+        below = {"$lookup": {**joined, "pipeline": only_ids, "as": "below"}}
+        shown = {"$project": {"slug": 1, "key": 1, "below": 1}}
+        candidates = Candidates()
+        pipeline = [{"$match": condition(wanted)}, below, shown]
+        for row in await self.database[kind.plural].aggregate(pipeline).to_list(None):
+            candidates.add(kind, row)
+        ids: dict[int, None] = {}
+        for text in wanted:
+            if (term := candidates.match(kind, text)) is None:
+                raise InvalidFields({name: not_found(kind.name, text)})
+            ids |= dict.fromkeys([term["_id"], *(row["_id"] for row in term["below"])])
+        return list(ids)
 
     async def posts(self, kind: Kind, name: str, wanted: list[int], caller: Caller) -> list[int]:
         """Ids of those venues or organizers that the caller may see; others match no event. Checked on the
         records instead of their embedded copies, so that events can be counted from an index alone."""
-
-        async def load() -> list[Document]:
-            return await self.require(kind, name, wanted)
-
-        rows = await self._cached(kind, (kind.plural, *wanted), load)
-        return [row["_id"] for row in rows if matches([visible(caller)], row)]
+        rows = await self._cached(kind, wanted, partial(self.require, kind, name, wanted))
+        return [row["_id"] for row in rows if row["status"] != "trash" and caller.sees(row)]
 
     async def require(self, kind: Kind, name: str, ids: list[int]) -> list[Document]:
         """Raise InvalidFields unless every id exists; return status and author of each record."""
