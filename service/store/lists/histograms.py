@@ -70,15 +70,15 @@ def day_beginnings(zone: Zone) -> tuple[int, ...]:
 class Window(NamedTuple):
     """Ranges of slots in which events start and end; the upper bounds are exclusive."""
 
-    start: int = NEVER
-    start_before: int = FOREVER
-    end: int = NEVER
-    end_before: int = FOREVER
+    start: int
+    start_before: int
+    end: int
+    end_before: int
 
 
 def window_of(dates: Iterable[Condition], slots: Slots) -> Window | None:
     """The window of a list; None if one of its bounds is within a slot."""
-    window = Window()
+    low, high = {START: NEVER, END: NEVER}, {START: FOREVER, END: FOREVER}
     for condition in dates:
         for field, bounds in condition.items():
             for operator, bound in bounds.items():
@@ -86,16 +86,11 @@ def window_of(dates: Iterable[Condition], slots: Slots) -> Window | None:
                 edge = bound + SECOND if operator in ("$gt", "$lte") and bound < LAST else bound
                 if edge == LAST or not slots.is_edge(edge):
                     return None
-                window = _narrowed(window, field, operator, slots.of(edge))
-    return window
-
-
-def _narrowed(window: Window, field: str, operator: str, slot: int) -> Window:
-    name = "start" if field == START else "end"
-    if operator in ("$gt", "$gte"):
-        return window._replace(**{name: max(slot, getattr(window, name))})
-    name += "_before"
-    return window._replace(**{name: min(slot, getattr(window, name))})
+                if operator in ("$gt", "$gte"):
+                    low[field] = max(low[field], slots.of(edge))
+                else:
+                    high[field] = min(high[field], slots.of(edge))
+    return Window(low[START], high[START], low[END], high[END])
 
 
 class Histogram:

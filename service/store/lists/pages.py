@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.caller import Caller
@@ -29,14 +29,6 @@ MAX_ATTEMPTS = 10
 MAX_IN_FLIGHT, MAX_BATCH = 2, 8
 """Concurrent commands for pages, and pages read by one of them."""
 NO_PROBLEMS = Problems()
-Filters = Callable[[FilterResolver, Kind, Mapping[str, Any], Caller, Problems], Awaitable[ListQuery]]
-
-
-def filters_of(kind: Kind) -> Filters:
-    """The function that translates the query parameters of a kind."""
-    if kind is EVENT:
-        return event_list
-    return post_list if kind.is_post else term_list
 
 
 class Page(NamedTuple):
@@ -60,7 +52,8 @@ class Lists:
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> ListQuery:
         """Translate query parameters; raises InvalidFields with all invalid ones, and those in `problems`."""
-        return await filters_of(kind)(self._resolver, kind, query, caller, Problems(problems))
+        translate = event_list if kind is EVENT else post_list if kind.is_post else term_list
+        return await translate(self._resolver, kind, query, caller, Problems(problems))
 
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS

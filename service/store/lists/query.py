@@ -55,6 +55,11 @@ class ListQuery:
         """A hashable cache key for the filter without its dates."""
         return bson.encode({"": self.conditions})
 
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """The fields that the filter and its dates depend on."""
+        return fields_of(self.conditions) | {"start_utc", "end_utc"}
+
     @property
     def pipeline(self) -> list[Condition]:
         """The aggregation pipeline of the page."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import pymongo
 from bson import Timestamp
@@ -15,8 +15,8 @@ from schemas.event import EVENT
 from schemas.site import Site
 from service.store.change_feed import ChangeFeed
 from service.store.event_changes import EventChange
-from service.store.lists.histograms import END, START, Histogram, Slots, Window, window_of
-from service.store.lists.query import Condition, ListQuery, can_evaluate, fields_of, matches
+from service.store.lists.histograms import Histogram, Slots, Window, window_of
+from service.store.lists.query import ListQuery, can_evaluate, matches
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import SingleFlight
 
@@ -34,34 +34,14 @@ class TooManyPairs(Exception):
     """A histogram would be too large."""
 
 
-@dataclass
-class LiveHistogram:
-    """The histogram of a filter as of the last change applied to it."""
+class LiveHistogram(NamedTuple):
+    """The histogram of a filter, and from where on changes have to be applied to it."""
 
-    conditions: list[Condition]
     histogram: Histogram
     at: Timestamp
     """The time of the snapshot that it was built from."""
     next_change: int
     """Number of the first change that is not applied yet."""
-
-    def __post_init__(self) -> None:
-        self._fields = fields_of(self.conditions) | {START, END}
-
-    def apply_changes(self, feed: ChangeFeed) -> bool:
-        """Apply new changes; return False if it cannot be kept current any more."""
-        changes, self.next_change = feed.events_since(self.next_change), feed.next_event
-        return changes is not None and all(self._apply(change) for change in changes if change.at > self.at)
-
-    def _apply(self, change: EventChange) -> bool:
-        if change.touched is not None and not change.touched & self._fields:
-            return True
-        if change.new is None:
-            return False
-        for event, step in ((change.old, -1), (change.new, 1)):
-            if event and matches(self.conditions, event):
-                self.histogram.add(event, step)
-        return True
 
 
 class Totals:
@@ -88,12 +68,14 @@ class Totals:
         return asked.key in self._live
 
     def current(self, asked: ListQuery) -> Histogram | None:
-        """The histogram of a filter, as of the position of the feed."""
-        live = self._live.get(asked.key)
-        if live and not live.apply_changes(self._feed):
-            del self._live[asked.key]
+        """The histogram of a filter, as of the position of the feed; None if it cannot be kept current."""
+        if (live := self._live.pop(asked.key, None)) is None:
             return None
-        return live.histogram if live else None
+        changes = self._feed.events_since(live.next_change)
+        if changes is None or not all(apply(live, asked, change) for change in changes):
+            return None
+        self._live[asked.key] = live._replace(next_change=self._feed.next_event)
+        return live.histogram
 
     async def histogram(self, asked: ListQuery) -> Histogram | None:
         """The histogram of a filter at the position of the feed, built if necessary; None if that takes long
@@ -125,6 +107,18 @@ class Totals:
         if len(rows) > MAX_PAIRS:
             raise TooManyPairs
         histogram = Histogram(self._slots, {int(row["_id"]): row["n"] for row in rows})
-        live = LiveHistogram(asked.conditions, histogram, said["cursor"]["atClusterTime"], first)
+        live = LiveHistogram(histogram, said["cursor"]["atClusterTime"], first)
         self._live[asked.key] = live
         return live
+
+
+def apply(live: LiveHistogram, asked: ListQuery, change: EventChange) -> bool:
+    """Apply a change to the histogram of a filter; return False if the change is not known well enough."""
+    if change.at <= live.at or (change.touched is not None and not change.touched & asked.fields):
+        return True
+    if change.new is None:
+        return False
+    for event, step in ((change.old, -1), (change.new, 1)):
+        if event and matches(asked.conditions, event):
+            live.histogram.add(event, step)
+    return True
