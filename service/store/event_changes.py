@@ -34,6 +34,8 @@ class EventChange(NamedTuple):
     touched: frozenset[str] | None = None
     old: Facts | None = None
     new: Facts | None = None
+    links: frozenset[tuple[str, int]] = frozenset()
+    """Field and id of every record that the event was or is linked to."""
 
 
 def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,13 +61,18 @@ def parse(said: Mapping[str, Any]) -> EventChange:
     at, operation = said["clusterTime"], said["operationType"]
     if operation == "insert":
         new = said["fullDocument"]
-        return EventChange(at, new={name: new.get(name) for name in FACTS})
+        return EventChange(at, None, None, {name: new.get(name) for name in FACTS}, links_of(new))
     if operation != "update":
         return EventChange(at)
     touched = FACTS & touched_by(said)
     if (last := said["updateDescription"]["updatedFields"].get("last_change")) is None:
         return EventChange(at, touched)
-    return EventChange(at, touched, last["was"], last["was"] | last["now"])
+    links = links_of(last["was"]) | links_of(last["now"])
+    return EventChange(at, touched, last["was"], last["was"] | last["now"], links)
+
+
+def links_of(event: Facts) -> frozenset[tuple[str, int]]:
+    return frozenset((field, copy["_id"]) for field in LINKS for copy in event.get(field) or ())
 
 
 def touched_by(said: Mapping[str, Any]) -> frozenset[str]:

@@ -60,6 +60,13 @@ class ListQuery:
         """The fields that the filter and its dates depend on."""
         return fields_of(self.conditions) | {"start_utc", "end_utc"}
 
+    @cached_property
+    def links(self) -> list[list[tuple[str, int]]]:
+        """For each condition on linked records, their field and ids: an event is linked to one of them."""
+        wanted = [item for condition in self.conditions for item in condition.items()]
+        fields = [(name[: -len("._id")], ids) for name, ids in wanted if name.endswith("._id")]
+        return [[(field, id) for id in ids["$in"]] for field, ids in fields]
+
     @property
     def pipeline(self) -> list[Condition]:
         """The aggregation pipeline of the page."""
