@@ -40,7 +40,7 @@ async def event_list(
     resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
     conditions: list[Condition] = [{"hide_from_listings": False}]
-    dates: list[Condition] = []
+    dates: list[Condition] | None = None
     with problems.gather():
         conditions.append(visible(caller, query.get("status")))
     if query.get("include"):
