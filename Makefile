@@ -48,8 +48,9 @@ $(STAMP): requirements-dev.txt $(RUNTIME)
 run: $(RUNTIME) ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds example events)
 	@$(KALENDS) serve $(if $(DEMO),--demo)
 
-test: install ## run all tests against a real mongod
+test: install ## run all tests against a real mongod, then a minute of the history checker
 	$(BIN)/python -m pytest -n 3 $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m pytest tests/history -n 0)
 
 soak: install ## run the history checker with faults for a long time (MINUTES=30, SEED)
 	HISTORY_SECONDS=$$(($(or $(MINUTES),30) * 60)) HISTORY_SEED=$(or $(SEED),0) $(BIN)/python -m pytest tests/history -n 0 -s $(ARGS)

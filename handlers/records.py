@@ -25,7 +25,7 @@ from handlers.response_cache import (
 )
 from handlers.responses import if_match_versions, list_response, record_response
 from handlers.store_protocol import Head, Ref, Store
-from schemas.caller import Caller, Role
+from schemas.caller import Caller, Preconditions, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
 from schemas.fields import MAX_INT64
 from schemas.kind import Document, Input, Kind, ReadInput, RenderContext, load, load_valid
@@ -141,8 +141,8 @@ class RecordHandlers:
             data, problems = await self._validated(schema, sent, partial=True)
             ref = path_ref(request, self.kind)
             password = sent_password(request, data, query_values(request, PasswordInput))
-            versions = if_match_versions(request)
-            record = await self.store.update(self.kind, ref, data, caller, password, versions, problems)
+            preconditions = Preconditions(password, if_match_versions(request))
+            record = await self.store.update(self.kind, ref, data, caller, preconditions, problems)
             return self._write_response(request, record, sent)
 
         return update
@@ -152,7 +152,8 @@ class RecordHandlers:
         body = await body_values(request) if self.kind.name == "event" else {}
         password = sent_password(request, query_values(request, PasswordInput), body)
         ref = path_ref(request, self.kind)
-        record = await self.store.delete(self.kind, ref, caller, password, if_match_versions(request))
+        preconditions = Preconditions(password, if_match_versions(request))
+        record = await self.store.delete(self.kind, ref, caller, preconditions)
         return self._write_response(request, record, {})
 
     async def _validated(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from schemas.caller import Caller
+from schemas.caller import Caller, Preconditions
 from schemas.errors import Problems
 from schemas.kind import Document, Kind
 from schemas.site import Site
@@ -55,11 +55,10 @@ class Store(Protocol):
         ref: Ref,
         data: Document,
         caller: Caller,
-        password: str | None,
-        versions: frozenset[int] | None,
+        preconditions: Preconditions,
         problems: Problems,
     ) -> Document: ...
     async def delete(
-        self, kind: Kind, ref: Ref, caller: Caller, password: str | None, versions: frozenset[int] | None
+        self, kind: Kind, ref: Ref, caller: Caller, preconditions: Preconditions
     ) -> Document: ...
     async def is_alive(self) -> bool: ...

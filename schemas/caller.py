@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Role(StrEnum):
@@ -73,6 +73,15 @@ class Caller:
         return self.writes and is_free and record.get("author", self.id) == self.id
 
 
+class Preconditions(NamedTuple):
+    """What a change depends on: the password of a protected event, and the versions that it may replace."""
+
+    password: str | None = None
+    versions: frozenset[int] | None = None
+    """None for any version."""
+
+
+NO_PRECONDITIONS = Preconditions()
 PUBLIC = Caller()
 EVERYBODY = Caller(role=Role.ADMIN)
 """Every caller in open mode: full access, but protected events still require their password."""

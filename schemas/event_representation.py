@@ -174,3 +174,18 @@ def _offer(record: Mapping[str, Any], prices: list[str]) -> Document:
         "highPrice": prices[-1],
         "priceCurrency": currency,
     }
+
+
+def changed_fields(kind: Kind, stored: Document, wanted: Document, caller: Caller) -> Document:
+    """The fields that differ from the stored record. Links sent back as the caller sees them do not count."""
+    return {
+        name: value
+        for name, value in wanted.items()
+        if value != stored.get(name) and not (name in kind.links and are_shown(name, value, stored, caller))
+    }
+
+
+def are_shown(field: str, copies: list[Document], stored: Document, caller: Caller) -> bool:
+    """Whether these are the links that the caller sees in the event; for posts the order counts."""
+    sent, shown = ([copy["_id"] for copy in many] for many in (copies, visible_copies(field, stored, caller)))
+    return sent == shown if LINKED[field].is_post else set(sent) == set(shown)

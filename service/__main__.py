@@ -14,12 +14,14 @@ from pymongo.errors import PyMongoError
 from config import FIELDS, SettingError, Settings, read_settings
 from config.logs import configure
 from service.commands.arguments import parser
+from service.commands.migrating import migrate_database
 from service.commands.tokens import create_token, list_tokens, revoke_token
 from service.database import located
 from service.demo import fill_demo
 from service.embedded import EmbeddedError
 from service.failures import brief
 from service.importing import import_file
+from service.migrations import DatabaseTooNew
 from service.serve import WorkersEnded, serve
 from service.site import site_of
 
@@ -35,6 +37,8 @@ def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, An
         return serve(settings, demo=arguments.demo)
     if arguments.command == "demo":
         return demo(settings)
+    if arguments.command == "migrate":
+        return migrate_database(settings)
     if arguments.command == "import":
         return import_file(
             settings,
@@ -61,7 +65,7 @@ def main() -> None:
         sys.exit(failed(str(error), 2))
     except KeyboardInterrupt:
         sys.exit(failed("stopped", 130))
-    except (EmbeddedError, WorkersEnded) as error:
+    except (EmbeddedError, WorkersEnded, DatabaseTooNew) as error:
         sys.exit(failed(str(error), 1))
     except PyMongoError as error:
         sys.exit(failed(f"MongoDB cannot be used: {brief(error)}", 1))

@@ -1,11 +1,14 @@
-"""A task that runs as long as a context is open."""
+"""Background tasks: one that runs as long as a context is open, and short ones that nobody waits for."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+
+log = logging.getLogger("kalends.background")
 
 
 @asynccontextmanager
@@ -18,3 +21,29 @@ async def background_task(work: Coroutine[Any, Any, None]) -> AsyncIterator[None
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+class BackgroundTasks:
+    """Tasks that outlive the request that started them; a failure is logged with its traceback."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("%s failed", task.get_name(), exc_info=error)
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for the tasks; those that are not done in time are cancelled."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)

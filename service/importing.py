@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,13 +17,15 @@ from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
 from schemas.errors import Problem
 from service.database import opened
-from service.ndjson import ImportLine, LineBatch, parse_lines, read_batches
+from service.import_rows import ImportOutcome, import_rows
+from service.ndjson import ImportLine, ImportRow, LineBatch, parse_lines, read_batches
 from service.progress import Progress
-from service.store.records.drafting import Row
-from service.store.records.importing import Bulk, Outcome, bulk
 
 T = TypeVar("T")
-ReadRows = Callable[[list[ImportLine]], tuple[list[Row], dict[int, Problem]]]
+FindKnown = Callable[[Sequence[bytes]], Awaitable[set[bytes]]]
+"""The fingerprints of lines that were imported before."""
+ReadRows = Callable[[list[ImportLine]], tuple[list[ImportRow], dict[int, Problem]]]
+StoreRows = Callable[[list[ImportRow]], Coroutine[Any, Any, ImportOutcome]]
 MAX_CONCURRENT_BATCHES = 3
 """Batches stored concurrently; MongoDB uses one core for each."""
 
@@ -35,24 +37,25 @@ async def import_file(
     kind = BY_PLURAL[plural]
     caller = replace(EVERYBODY, id=author)
     with opened_file(path) as (file, size):
-        async with (
-            opened(settings) as (store, location),
-            bulk(store, kind, caller) as importer,
-            tasks() as start,
-        ):
+        async with opened(settings) as (store, location), tasks() as start:
             print(f"Importing into {location}", file=sys.stderr)
-            progress, total = Progress(sys.stderr, size), Outcome()
+            progress, total = Progress(sys.stderr, size), ImportOutcome()
             read_rows = partial(parse_lines, kind=kind, site=store.site, ignore_unknown=ignore_unknown)
             prepared_batches = read_ahead(
-                read_batches(file, kind, settings.max_body), importer, read_rows, start
+                read_batches(file, kind, settings.max_body),
+                partial(store.creator.imported, kind),
+                read_rows,
+                start,
             )
-            async for end, outcome in store_batches(prepared_batches, importer, start):
+            async for end, outcome in store_batches(
+                prepared_batches, partial(import_rows, store.creator, kind, caller), start
+            ):
                 for line in error_lines(outcome):
                     progress.print_line(line)
                 total += outcome
-                progress.show(end, total.imported + total.there + len(total.refused))
+                progress.show(end, total.imported + total.existing + len(total.refused))
     progress.clear()
-    print(f"{total.imported} imported, {total.there} already there, {len(total.refused)} refused")
+    print(f"{total.imported} imported, {total.existing} already there, {len(total.refused)} refused")
     return 1 if total.refused else 0
 
 
@@ -75,8 +78,8 @@ def opened_file(path: str) -> Iterator[tuple[BinaryIO, int]]:
 class PreparedBatch:
     """Rows to be stored, the outcome of the other lines of their batch, and the file offset of its end."""
 
-    rows: list[Row]
-    outcome: Outcome
+    rows: list[ImportRow]
+    outcome: ImportOutcome
     end: int
 
 
@@ -106,17 +109,17 @@ async def tasks() -> AsyncIterator[StartTask]:
 
 
 async def store_batches(
-    prepared_batches: AsyncIterator[PreparedBatch], importer: Bulk, start: StartTask
-) -> AsyncIterator[tuple[int, Outcome]]:
+    prepared_batches: AsyncIterator[PreparedBatch], store_rows: StoreRows, start: StartTask
+) -> AsyncIterator[tuple[int, ImportOutcome]]:
     """Store up to MAX_CONCURRENT_BATCHES at once; yield the end offset and outcome of each, in order."""
-    running: deque[tuple[PreparedBatch, asyncio.Task[Outcome]]] = deque()
+    running: deque[tuple[PreparedBatch, asyncio.Task[ImportOutcome]]] = deque()
 
-    async def oldest() -> tuple[int, Outcome]:
+    async def oldest() -> tuple[int, ImportOutcome]:
         prepared, storing = running.popleft()
         return prepared.end, prepared.outcome + await storing
 
     async for prepared in prepared_batches:
-        running.append((prepared, start(importer.store(prepared.rows))))
+        running.append((prepared, start(store_rows(prepared.rows))))
         if len(running) == MAX_CONCURRENT_BATCHES:
             yield await oldest()
     while running:
@@ -124,28 +127,28 @@ async def store_batches(
 
 
 async def read_ahead(
-    batches: Iterator[LineBatch], importer: Bulk, read_rows: ReadRows, start: StartTask
+    batches: Iterator[LineBatch], find_known: FindKnown, read_rows: ReadRows, start: StartTask
 ) -> AsyncIterator[PreparedBatch]:
     """Read and validate the next batch while the previous ones are being stored."""
-    upcoming = start(prepare_batch(batches, importer, read_rows))
+    upcoming = start(prepare_batch(batches, find_known, read_rows))
     while prepared := await upcoming:
-        upcoming = start(prepare_batch(batches, importer, read_rows))
+        upcoming = start(prepare_batch(batches, find_known, read_rows))
         yield prepared
 
 
 async def prepare_batch(
-    batches: Iterator[LineBatch], importer: Bulk, read_rows: ReadRows
+    batches: Iterator[LineBatch], find_known: FindKnown, read_rows: ReadRows
 ) -> PreparedBatch | None:
     batch = await asyncio.to_thread(next, batches, None)
     if batch is None:
         return None
-    known = await importer.ledger.known(line.fingerprint for line in batch.lines)
+    known = await find_known([line.fingerprint for line in batch.lines])
     new_lines = [line for line in batch.lines if line.fingerprint not in known]
     rows, refused = await asyncio.to_thread(read_rows, new_lines)
-    return PreparedBatch(rows, Outcome(there=len(known), refused=refused), batch.end)
+    return PreparedBatch(rows, ImportOutcome(existing=len(known), refused=refused), batch.end)
 
 
-def error_lines(outcome: Outcome) -> Iterator[str]:
+def error_lines(outcome: ImportOutcome) -> Iterator[str]:
     """Error messages for each refused line, one per field."""
     for number, problem in sorted(outcome.refused.items()):
         params = problem.data.get("params")

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from handlers.requests import json_values
 from schemas.errors import Problem, TooLarge
-from schemas.kind import Kind, load_valid
+from schemas.kind import Document, Kind, load_valid
 from schemas.language import Text
 from schemas.site import Site
 from schemas.warnings import unknown_fields
-from service.store.records.drafting import Row
 
 MAX_BATCH_LINES, MAX_BATCH_BYTES = 500, 5_000_000
 """Maximum lines and bytes of a batch."""
@@ -30,6 +29,14 @@ class ImportLine:
     number: int
     text: bytes | None
     fingerprint: bytes
+
+
+class ImportRow(NamedTuple):
+    """The data of a valid line."""
+
+    number: int
+    fingerprint: bytes
+    data: Document
 
 
 @dataclass
@@ -77,9 +84,9 @@ def _fingerprint(kind: Kind, text: bytes, seen: Counter[bytes]) -> bytes:
 
 def parse_lines(
     lines: Iterable[ImportLine], kind: Kind, site: Site, *, ignore_unknown: bool
-) -> tuple[list[Row], dict[int, Problem]]:
+) -> tuple[list[ImportRow], dict[int, Problem]]:
     """The rows of the valid lines, and the problems of the others by line number."""
-    rows: list[Row] = []
+    rows: list[ImportRow] = []
     refused: dict[int, Problem] = {}
     for line in lines:
         try:
@@ -90,7 +97,7 @@ def parse_lines(
             if not ignore_unknown:
                 problems.update(dict.fromkeys(unknown_fields(kind, values), UNKNOWN_FIELD))
             problems.refuse()
-            rows.append(Row(line.number, line.fingerprint, data))
+            rows.append(ImportRow(line.number, line.fingerprint, data))
         except Problem as problem:
             refused[line.number] = problem
     return rows, refused

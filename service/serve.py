@@ -10,11 +10,13 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pymongo
 from aiohttp import web
+from pymongo.errors import PyMongoError
 
 from config import SettingError, Settings
 from config.settings import PREFIX
@@ -22,20 +24,24 @@ from service.acceptor import Acceptor
 from service.announcing import announcing
 from service.app import create_app
 from service.authentication import anonymous_caller
-from service.database import located
+from service.database import Location, located
 from service.demo import fill_demo
 from service.die_with_parent import die_with_parent
 from service.in_flight import IN_FLIGHT
+from service.maintenance import maintained
+from service.migrations import stored_form
 from service.protocol import Runner
 from service.shutdown import Shutdown, Urgency
 from service.site import site_of
-from service.store import maintaining, open_store
+from service.store import unstarted_store
 from service.store.mongo.client import connect
 
 KEEPALIVE_SECONDS = 20
 CLIENT_READ_TIMEOUT_MS = 30_000
 """Milliseconds after which a client that does not read its response is disconnected."""
 BACKLOG = 1024
+CHECK_SECONDS = 2.0
+"""Time limit of the check of the database before the start; if MongoDB cannot be reached, it is left out."""
 ABORT_SECONDS = 0.5
 """Seconds that aborted requests get to clean up."""
 GC_THRESHOLDS = (5000, 20, 100)
@@ -76,12 +82,22 @@ async def serve(settings: Settings, *, demo: bool = False) -> None:
         handle_signals(shutdown)
         async with located(settings, shared=False) as location:
             settings = replace(settings, mongodb_uri=location.uri)
-            connect(location.uri).close()  # report an invalid URI at once, in one line
+            await check_database(location)
             if demo:
                 await fill_demo(location, site_of(settings))
             run = serve_in_process if settings.workers == 1 else serve_with_workers
             async with announcing(settings, location, listener.getsockname()):
                 await run(settings, listener, shutdown)
+
+
+async def check_database(location: Location) -> None:
+    """Report an invalid URI or a database of a newer version at once, in one line."""
+    client = connect(location.uri)
+    try:
+        with suppress(PyMongoError), pymongo.timeout(CHECK_SECONDS):
+            await stored_form(client[location.database])
+    finally:
+        client.close()
 
 
 def handle_signals(shutdown: Shutdown) -> None:
@@ -139,8 +155,8 @@ async def serve_socket(
 async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Application:
     """The application and its store, which is closed with the stack."""
     uri, site = settings.mongodb_uri, site_of(settings)
-    store = await stack.enter_async_context(open_store(uri, settings.database, site, patient=True))
-    await stack.enter_async_context(maintaining(store, anonymous_caller(settings.auth_mode)))
+    store = await stack.enter_async_context(unstarted_store(uri, settings.database, site))
+    await stack.enter_async_context(maintained(store, anonymous_caller(settings.auth_mode)))
     return create_app(settings, store)
 
 

@@ -6,18 +6,17 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from schemas import KINDS, Kind
 from schemas.event_representation import LINKED
 from schemas.kind import texts
+from schemas.link_refs import name_key
 from schemas.text_normalization import fold, tokens, without_markup
 from schemas.zones import parse_zone
 from service.store import Store
-from service.store.debts import PLAN
 from service.store.links.fanout import copy_of
-from service.store.links.resolving import name_key
 
 DEADLINE = 60.0
 LONG_AGO = datetime(2001, 1, 1)
@@ -27,17 +26,12 @@ Rows = dict[int, dict[str, Any]]
 async def differences(store: Store) -> list[str]:
     """Everything that is stored twice or computed, compared with what it should be."""
     database = store.database
+    await store.usage.count()
     found = {kind.plural: await database[kind.plural].find().to_list(None) for kind in KINDS}
     rows: dict[str, Rows] = {plural: {row["_id"]: row for row in many} for plural, many in found.items()}
     numbers = {row["_id"]: row["n"] async for row in database["words"].find({}, {"n": 1})}
-    left = [
-        note
-        for name in ("chores", "debts")
-        async for note in database[name].find()
-        if note["_id"] != PLAN or note["plan"]
-    ]
     return [
-        *(f"left: {note}" for note in left),
+        *[f"left: {job}" async for job in database["fanout_jobs"].find()],
         *_shared_names(rows),
         *_wrong_copies(rows),
         *_wrong_counts(rows),
@@ -56,7 +50,7 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
     found: list[str] = []
 
     async def clean() -> bool:
-        await store.database["chores"].update_many({}, {"$set": {"at": LONG_AGO}})
+        await store.database["fanout_jobs"].update_many({}, {"$set": {"at": LONG_AGO}})
         await store.maintain()
         found[:] = await differences(store)
         return not found
@@ -69,9 +63,8 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
 
 async def sweep_later(store: Store) -> None:
     """The sweep of a process long after everything that is still written down; nothing else may run."""
-    await store.database["chores"].update_many({}, {"$set": {"at": LONG_AGO}})
+    await store.database["fanout_jobs"].update_many({}, {"$set": {"at": LONG_AGO}})
     await store.maintain()
-    await store.counts.debts.drop(store.site.now() + timedelta(minutes=1))
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = DEADLINE) -> None:
@@ -122,7 +115,7 @@ def _wrong_counts(rows: Mapping[str, Rows]) -> Iterable[str]:
     for field, kind in LINKED.items():
         for id, record in rows[kind.plural].items():
             ends, live_ends = public[field, id], live[field, id]
-            right: dict[str, Any] = {"publish": len(ends), "live": len(live_ends)}
+            right: dict[str, Any] = {"publish": len(ends)}
             if kind.is_post:
                 right |= {"publish_end": max(ends, default=None), "live_end": max(live_ends, default=None)}
             stored = {name: record["events"][name] for name in right}

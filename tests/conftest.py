@@ -114,7 +114,8 @@ async def store(mongodb_uri: str, worker_id: str) -> AsyncIterator[Store]:
     """A store on an empty database; its indexes are kept from test to test."""
     async with open_store(mongodb_uri, f"test_{worker_id}", Site()) as store:
         for name in await store.database.list_collection_names():
-            await store.database[name].delete_many({})
+            if name != "meta":
+                await store.database[name].delete_many({})
         yield store
 
 

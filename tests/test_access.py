@@ -20,7 +20,9 @@ import pytest
 from config.logs import configure
 from schemas.caller import Role
 from schemas.site import Site
+from service.background import BackgroundTasks
 from service.store import Store
+from service.store.mongo.id_blocks import Ids
 from service.store.tokens import Tokens, digest
 from tests import access_table as table
 from tests.access_table import CALLERS, OK, PASSWORD, POSTS, STATUSES, TERMS, Made, code_of
@@ -1255,7 +1257,7 @@ async def test_revoked_token_ends_everywhere_within_five_seconds(roles: Roles, s
 
 
 async def test_token_of_a_new_process_works_at_once(roles: Roles, store: Store) -> None:
-    other = Tokens(store.database, Store(store.client, store.database, Site()).ids)
+    other = Tokens(store.database, Ids(store.database), BackgroundTasks())
     made = await other.create("New", Role.AUTHOR)
     assert (await Api(roles["public"].client, store, made).post("/tags", {"name": "New"}))[0] == 201
     ids = [token["_id"] for token in await store.tokens.list()]

@@ -57,7 +57,7 @@ async def test_a_cached_list_is_not_read_again_after_a_write_to_another_database
         raise AssertionError("read again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "page", refuse)
+        patch.setattr(api.store, "page", refuse)
         assert (await api.get("/events"))[1] == first
     await store.client.drop_database(other.name)
     await api.event("Another")

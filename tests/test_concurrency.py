@@ -14,6 +14,7 @@ from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
 from schemas.zones import parse_zone
+from service.migrations.id_counters import raise_id_counters
 from service.store import open_store
 from tests.checker import agrees, differences
 from tests.conftest import Api
@@ -81,14 +82,14 @@ async def test_a_name_that_somebody_else_makes_meanwhile_is_linked(
     pair: tuple[Api, Api], kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The term appears between looking for it and making it."""
-    links = pair[0].store._links
-    make = links._make
+    drafter = pair[0].store.creator._drafter
+    insert_linked = drafter.insert_linked
 
-    async def made_meanwhile(*arguments: Any, **options: Any) -> Any:
+    async def made_meanwhile(*arguments: Any) -> None:
         await pair[1].post(f"/{kind.plural}", {"name": "Jazz"})
-        return await make(*arguments, **options)
+        await insert_linked(*arguments)
 
-    monkeypatch.setattr(links, "_make", made_meanwhile)
+    monkeypatch.setattr(drafter, "insert_linked", made_meanwhile)
     body: dict[str, Any] = {kind.plural: ["Jazz"]}
     event = await pair[0].event(**body)
     assert (await pair[0].patch(f"/events/{event['id']}", {kind.plural: ["Jazz", "Blues"]}))[0] == 200
@@ -185,7 +186,7 @@ async def test_ids_are_never_given_again(pair: tuple[Api, Api], mongodb_uri: str
             made = await asyncio.gather(*(stores[n % 3].create(TAG, wanted, EVERYBODY) for n in range(20)))
             used += [tag["_id"] for tag in made]
             await asyncio.gather(*(stores[n % 3].delete(TAG, made[n]["_id"], EVERYBODY) for n in range(20)))
-        await pair[0].store.ids.catch_up()
+        await raise_id_counters(pair[0].store.database)
     assert len(set(used)) == len(used) == 60
 
 
@@ -360,16 +361,19 @@ async def test_what_is_taken_back_before_its_date_is_not_published(
     trashed, drafted = [(await api.made(kind.plural, **body))["id"] for _ in range(2)]
     due = {"$set": {"date_utc": records.site.now()}}
     await records.database[kind.plural].update_many({}, due)
-    publish = records.publish
+    updater = records.publish_due.__self__._updater
+    update = updater.update
 
-    async def after_the_author(which: Kind, id: int) -> None:
+    async def after_the_author(which: Kind, id: int, *arguments: Any, **options: Any) -> None:
+        monkeypatch.setattr(updater, "update", update)
         if id == trashed:
             await api.delete(f"/{kind.plural}/{id}")
         else:
             await api.patch(f"/{kind.plural}/{id}", {"status": "draft"})
-        await publish(which, id)
+        monkeypatch.setattr(updater, "update", after_the_author)
+        await update(which, id, *arguments, **options)
 
-    monkeypatch.setattr(records, "publish", after_the_author)
+    monkeypatch.setattr(updater, "update", after_the_author)
     await records.maintain()
     rows = records.database[kind.plural].find({}, {"status": 1})
     assert {row["_id"]: row["status"] async for row in rows} == {trashed: "trash", drafted: "draft"}

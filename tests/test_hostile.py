@@ -29,8 +29,6 @@ from schemas.fields import (
 from schemas.links import PostLinks, TermLinks
 from schemas.text_fields import FreeText, Html, MailAddress, Name, Numeral, PlainText, SlugText, WebAddress
 from service import rate_limits
-from service.store.links.references import Candidates
-from service.store.links.resolving import EventRefs
 from tests.conftest import Api, MakeApi
 from tests.samples import POSTS, TERMS, named
 
@@ -1259,7 +1257,7 @@ async def test_linked_record_that_grows_does_not_break_its_event(api: Api) -> No
     await api.store.maintain()
     status, shown = await api.get(f"/events/{event['id']}")
     assert (status, len(shown["organizer"])) == (200, 45)
-    assert await api.store.database["chores"].count_documents({}) == 0
+    assert await api.store.database["fanout_jobs"].count_documents({}) == 0
 
 
 @pytest.mark.parametrize("field", ["categories", "tags"])
@@ -1278,16 +1276,16 @@ async def test_term_that_somebody_makes_in_between_is_linked(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    links = api.store._known_links
-    find = links._find
+    drafter = api.store.creator._drafter
+    insert_linked = drafter.insert_linked
 
-    async def find_too_early(refs: EventRefs) -> Candidates:
-        found = await find(refs)
+    async def insert_too_late(*arguments: Any) -> None:
         if not made:
-            made.append((await api.made("tags", name="Brand new"))["id"])
-        return found
+            made.append(0)
+            made[0] = (await api.made("tags", name="Brand new"))["id"]
+        await insert_linked(*arguments)
 
-    monkeypatch.setattr(links, "_find", find_too_early)
+    monkeypatch.setattr(drafter, "insert_linked", insert_too_late)
     event = await api.event(tags=["brand new"])
     assert [tag["id"] for tag in event["tags"]] == made
 

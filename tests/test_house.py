@@ -39,6 +39,27 @@ def test_imports_run_one_way() -> None:
         assert ours <= MAY_IMPORT[package], path
 
 
+FLOORS = ("mongo", "freshness event_changes change_feed search tokens", "links", "records lists")
+"""The parts of the store, from the lowest floor up."""
+
+
+def floor(module: str) -> int:
+    part = module.removeprefix("service.store").strip(".").partition(".")[0]
+    return next((at for at, parts in enumerate(FLOORS) if part in parts.split()), len(FLOORS))
+
+
+def test_imports_of_the_store_run_one_way() -> None:
+    """A package imports from itself and from lower floors, and so do the modules beside the packages."""
+    for path in FILES:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if module.startswith("service.store."):
+            package = module.split(".")[2]
+            others = {name for name in imported(path) if name.startswith("service.store")}
+            outside = {name for name in others if name.split(".")[2:3] != [package]}
+            is_module = floor(module) == 1
+            assert all(floor(name) < floor(module) + is_module for name in outside), (path, outside)
+
+
 @pytest.mark.parametrize(
     ("library", "home"), [("motor", "service/store"), ("aiohttp_apispec", "handlers/api_description.py")]
 )

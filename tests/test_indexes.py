@@ -13,6 +13,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from schemas import BY_NAME, CATEGORY, EVENT, KINDS, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
+from service.migrations.id_counters import raise_id_counters
 from service.store import Store
 from service.store.links.fanout import FIELD, copy_of
 from service.store.mongo.indexes import INDEXES, create_indexes
@@ -408,7 +409,7 @@ async def test_reading_and_writing_one_record_reads_few(profiled: Filled) -> Non
     )
     await store.update(EVENT, event["_id"], {"post_parent": ids["event"], "tags": []}, AUTHOR)
     await store.maintain()
-    await store.ids.catch_up()
+    await raise_id_counters(store.database)
     token = await store.tokens.create("someone", Role.EDITOR)
     assert await store.tokens.caller(token) is not None
     wrong = await whole_scans(store, 60)

@@ -13,7 +13,6 @@ from schemas.caller import PUBLIC
 from schemas.kind import RenderContext
 from schemas.site import Site
 from service import app
-from service.store import Store
 from tests.conftest import MakeApi
 
 
@@ -108,17 +107,17 @@ async def test_a_response_in_the_making_is_shared_only_if_nothing_has_changed(
     await api.event("First")
     await api.store.feed.catch_up()
     started, may_end, reads = asyncio.Event(), asyncio.Event(), []
-    page = Store.page
+    page = api.store.page
 
-    async def slow(store: Store, *asked: Any) -> Any:
+    async def slow(*asked: Any) -> Any:
         reads.append(asked)
-        found = await page(store, *asked)
+        found = await page(*asked)
         started.set()
         if len(reads) == 1:
             await may_end.wait()
         return found
 
-    monkeypatch.setattr(Store, "page", slow)
+    monkeypatch.setattr(api.store, "page", slow)
     first = asyncio.create_task(api.client.get(f"{api.store.site.namespace}/events"))
     await started.wait()
     same = asyncio.create_task(api.client.get(f"{api.store.site.namespace}/events"))

@@ -33,7 +33,7 @@ async def status_of(api: Api) -> int:
 
 async def used(store: Store) -> None:
     """Until the uses of tokens are written; an error of that would be raised here."""
-    for task in list(store.tokens.tasks):
+    for task in list(store.tokens._tasks._tasks):
         await task
 
 

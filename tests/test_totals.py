@@ -135,7 +135,7 @@ async def test_any_range_of_time_is_counted(api: Api, zone: str, by_histogram: l
         end = start + chance.choice([timedelta(), timedelta(hours=3), timedelta(1), timedelta(5)])
         await api.made("events", title="Event", timezone="UTC", start_date=str(start), end_date=str(end))
     site = replace(store.site, zone=parse_zone(zone))
-    lists = Lists(store.database, site, store.feed, store.vocabulary)
+    lists = Lists(store.database, site, store.feed, store.vocabulary, store.usage)
     for _ in range(300):
         names = chance.sample(sorted(DATES), chance.randint(1, 4))
         query: dict[str, Any] = {name: str(some_moment(chance)) for name in names}

@@ -17,6 +17,7 @@ from schemas.site import Site
 from service.serve import ready_app
 from service.store import Store
 from service.store.lists import pages
+from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery
 from service.store.lists.totals import LiveHistogram, Totals
 from service.store.mongo.coalescing import SingleFlight
@@ -39,14 +40,14 @@ async def test_a_long_default_list_has_its_histogram_before_the_first_request(
     for number in range(3):
         await api.event(f"Event {number}")
     for _ in range(2):
-        await api.store.warm(EVERYBODY)
+        await api.store.lists.warm(EVERYBODY)
         assert len(built) == 1
     assert (await api.get("/events"))[1]["total"] == 3
     assert len(built) == 1
     await api.store.feed.close()
     tomorrow = api.store.site.now() + timedelta(days=1)
     monkeypatch.setattr(Site, "now", lambda _: tomorrow)
-    await api.store.warm(EVERYBODY)
+    await api.store.lists.warm(EVERYBODY)
     assert len(built) == 2, "it was lost, and is built again once a day"
 
 
@@ -56,10 +57,10 @@ async def test_it_is_the_list_that_anonymous_callers_see(
 ) -> None:
     asked: list[Caller] = []
 
-    async def noted(_: Store, caller: Caller) -> None:
+    async def noted(_: Lists, caller: Caller) -> None:
         asked.append(caller)
 
-    monkeypatch.setattr(Store, "warm", noted)
+    monkeypatch.setattr(Lists, "warm", noted)
     settings = replace(Settings(), mongodb_uri=mongodb_uri, database=store.database.name, auth=auth)
     async with AsyncExitStack() as stack:
         await ready_app(settings, stack)

@@ -36,6 +36,7 @@ def parser() -> Parser:
     )
     serving.add_argument("--demo", action="store_true", help="fill an empty database with example events")
     _command(commands, "demo", "fill an empty database with example events")
+    _command(commands, "migrate", "upgrade the database to the stored form of this version")
     _add_import(commands)
     _add_token(commands)
     return main

@@ -3,64 +3,78 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import date
-from typing import Any
 
 import pymongo
-from pymongo.errors import ConnectionFailure, PyMongoError
+from pymongo.errors import PyMongoError
 
-from schemas import KINDS
-from schemas.caller import Caller
-from schemas.errors import Problem, Problems
-from schemas.kind import Kind
 from schemas.site import Site
-from service.background import background_task
-from service.failures import Failures, brief
+from service.background import BackgroundTasks
+from service.migrations import log_progress, prepare
+from service.migrations.recount import recount_if_needed
+from service.passwords import Passwords
+from service.store.change_feed import ChangeFeed
+from service.store.links.category_tree import CategoryTree
+from service.store.links.fanout import Fanout
+from service.store.links.usage import UsageCounters
 from service.store.lists.pages import Lists, Page
 from service.store.mongo.client import Client, Database, connect
-from service.store.mongo.indexes import create_indexes
-from service.store.records.reading import NO_PROBLEMS
-from service.store.records.updating import Changes
+from service.store.mongo.id_blocks import Ids
+from service.store.records.creation import Creator
+from service.store.records.drafting import Drafter
+from service.store.records.reading import Reader
+from service.store.records.removal import StatusChanges
+from service.store.records.updating import Updater
+from service.store.search import Vocabulary
 from service.store.tokens import Tokens
 
 __all__ = ["Page", "Store", "open_store"]
 
-log = logging.getLogger("kalends.store")
-SWEEP = 5.0
-"""Seconds between runs of background maintenance."""
-RETRY = 1.0
-"""Seconds between attempts to use a database that was not usable at startup."""
+CLOSE_SECONDS = 1.0
+"""How long background tasks may take to finish; fan-out jobs that are left are resumed by maintenance."""
 
 
-class Store(Changes):
+class Store:
     """Records of all kinds, their lists, and access tokens."""
 
     def __init__(self, client: Client, database: Database, site: Site) -> None:
-        super().__init__(client, database, site)
-        self.tokens = Tokens(database, self.ids)
-        self.lists = Lists(database, site, self.feed, self.vocabulary)
+        self.client, self.database, self.site = client, database, site
         self.started = False
-        self._starting = Failures(log, "preparing the database")
-        self._maintenance = Failures(log, "background maintenance")
-        self._warmed: date | None = None
+        self._tasks, self.passwords = BackgroundTasks(), Passwords()
+        self.ids, self.feed = Ids(database), ChangeFeed(database)
+        self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site)
+        self.usage = UsageCounters(database, self.feed, self.fanout, self._tasks)
+        self.tokens = Tokens(database, self.ids, self._tasks)
+        self.lists = Lists(database, site, self.feed, self.vocabulary, self.usage)
+        self.page = self.lists.page
+        reader, tree = Reader(database, self.passwords, self.usage), CategoryTree(client, database)
+        self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
+        drafter = Drafter(database, site, self.ids, self.vocabulary)
+        self.creator = Creator(database, drafter, self.passwords, tree, self.usage)
+        self.create = self.creator.create
+        updater = Updater(
+            database, reader, drafter, self.passwords, tree, self.fanout, self.usage, self._tasks
+        )
+        self.update = updater.update
+        changes = StatusChanges(database, site, updater, tree, self.fanout)
+        self.delete, self.publish_due = changes.delete, changes.publish_due
 
     async def start(self) -> None:
-        """Create indexes and bring the id counters up to date; idempotent."""
+        """Bring the database to the form that this version needs; idempotent."""
         with pymongo.timeout(3):  # fail fast: building indexes has a long timeout
             await self.database.command("ping")
-        await create_indexes(self.database)
-        await self.ids.catch_up()
+        await prepare(self.database, log_progress)
         self.started = True
 
-    async def page(
-        self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
-    ) -> Page:
-        if kind.embedded_fields:  # their lists filter and sort by usage counters
-            await self.counts.catch_up()
-        return await self.lists.page(kind, query, caller, problems)
+    async def maintain(self) -> None:
+        """Publish what is due, resume fan-out jobs of crashed processes, and count their events."""
+        await self.publish_due()
+        await self.fanout.resume_abandoned()
+        if self.feed.has_lost_changes:
+            await recount_if_needed(self.database, log_progress, is_lost=True)
+            self.feed.has_lost_changes = False
+        await self.usage.count()
 
     async def is_alive(self) -> bool:
         try:
@@ -70,81 +84,29 @@ class Store(Changes):
             return False
         return self.started
 
-    async def maintain(self) -> None:
-        """Background maintenance: publish what is due, finish work of crashed processes, read changes."""
-        await self.publish_due()
-        await self.fanout.resume_abandoned()
-        await self.counts.maintain(self.site.now())
-        await self.feed.keep_up()
-
-    async def warm(self, stranger: Caller) -> None:
-        """Count the default event list at the start, and once a day in case its histogram was lost."""
-        today = self.site.now().date()
-        if today != self._warmed:
-            self._warmed = today  # even if warming fails: the list may be too long to be counted in time
-            await self.lists.warm(stranger)
-
-    async def try_start(self) -> None:
-        """Start if MongoDB is usable. If it is unreachable, `service.announcing` tells the operator."""
-        try:
-            await self.start()
-            self._starting.succeeded()
-        except ConnectionFailure as error:
-            log.debug("MongoDB cannot be reached yet: %s", brief(error))
-        except PyMongoError as error:
-            self._starting.failed(error)
-
-    async def keep_maintained(self, stranger: Caller) -> None:
-        """Run background maintenance forever; start the store first if MongoDB was not usable before."""
-        while True:
-            try:
-                if not self.started:
-                    await self.try_start()
-                if self.started:
-                    await self._maintain(stranger)
-            except Exception:  # a bug in one run must not stop later ones
-                log.exception("background maintenance failed; retrying")
-            await asyncio.sleep(SWEEP if self.started else RETRY)
-
-    async def _maintain(self, stranger: Caller) -> None:
-        try:
-            await self.maintain()
-            await self.warm(stranger)
-            self._maintenance.succeeded()
-        except (PyMongoError, Problem) as error:
-            self._maintenance.failed(error)
-
     async def close(self) -> None:
-        """Wait up to a second for background tasks; what is left is persisted and resumed by maintenance."""
-        if under_way := self._tasks | self.counts.tasks | self.tokens.tasks:
-            await asyncio.wait(under_way, timeout=1)
+        await self._tasks.finish(CLOSE_SECONDS)
         await self.feed.close()
         self.passwords.close()
 
-    async def publish_due(self) -> None:
-        due = {"status": "future", "date_utc": {"$lte": self.site.now()}}
-        for kind in (kind for kind in KINDS if kind.is_post):
-            async for record in self.database[kind.plural].find(due, {"_id": 1}):
-                await self.publish(kind, record["_id"])
+
+@asynccontextmanager
+async def open_store(uri: str, name: str, site: Site) -> AsyncIterator[Store]:
+    """Open a store that is ready for use."""
+    async with unstarted_store(uri, name, site) as store:
+        await store.start()
+        yield store
 
 
 @asynccontextmanager
-async def open_store(uri: str, name: str, site: Site, *, patient: bool = False) -> AsyncIterator[Store]:
-    """Open a store; if `patient`, a database that is not usable yet is left to `keep_maintained`."""
+async def unstarted_store(uri: str, name: str, site: Site) -> AsyncIterator[Store]:
+    """Open a store whose database may not be usable yet; `service.maintenance` starts it."""
     client = connect(uri)
     try:
         store = Store(client, client[name], site)
-        await (store.try_start() if patient else store.start())
         try:
             yield store
         finally:
             await store.close()
     finally:
         client.close()
-
-
-@asynccontextmanager
-async def maintaining(store: Store, stranger: Caller) -> AsyncIterator[None]:
-    """Run background maintenance while open; lists are warmed for `stranger`, an anonymous caller."""
-    async with background_task(store.keep_maintained(stranger)):
-        yield

@@ -21,6 +21,10 @@ from service.store.mongo.coalescing import Batcher
 
 MAX_EVENT_CHANGES = 4096
 """Number of changes to events kept in memory."""
+HISTORY_LOST = 286
+"""The server's error code for a change stream that would begin before the oplog."""
+CHECKPOINT = "usage_counters"
+"""Id of a document in `meta`: its time `at` is that up to which changes to events are counted."""
 MAX_ATTEMPTS = 10
 """How often a read is repeated because of elections."""
 Document = dict[str, Any]
@@ -35,6 +39,12 @@ class ChangeFeed:
         self._database = database.delegate
         self._stream: DatabaseChangeStream[Document] | None = None
         self._clock: Clock | None = None
+        self.time = Timestamp(0, 1)
+        """The time up to which all changes were read."""
+        self.uncounted: deque[EventChange] = deque()
+        """Changes since the checkpoint of the usage counters."""
+        self.has_lost_changes = False
+        """Whether changes since that checkpoint cannot be read, so that everything must be counted again."""
         self._batch = Batcher[None, None](self._read_on)
         self._events: deque[EventChange] = deque(maxlen=MAX_EVENT_CHANGES)
         self.next_event = 0
@@ -81,24 +91,31 @@ class ChangeFeed:
         oldest = self.next_event - len(self._events)
         return list(islice(self._events, number - oldest, None)) if number >= oldest else None
 
-    async def keep_up(self) -> None:
-        """Read new changes if the stream is open: a stream that is not read falls behind the oplog."""
-        if self._stream is not None:
-            await self.catch_up()
+    def has_uncounted(self, until: Timestamp) -> bool:
+        """Whether a change up to a time may not be counted yet."""
+        return self.has_lost_changes or bool(self.uncounted and self.uncounted[0].at <= until)
+
+    def drop_counted(self, until: Timestamp) -> None:
+        while self.uncounted and self.uncounted[0].at <= until:
+            self.uncounted.popleft()
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
         was_open = self._stream is not None
         try:
             is_new, changes = await asyncio.to_thread(self._read)
-        except PyMongoError:
+        except PyMongoError as error:
             await self.close()
-            if not was_open:
+            is_lost = getattr(error, "code", None) == HISTORY_LOST and not self.has_lost_changes
+            self.has_lost_changes |= is_lost
+            if not was_open and not is_lost:
                 raise
             return await self._read_on(())  # once more, with a new stream
         if is_new:
             self._forget()
         for change in changes:
             self._add(change)
+        if self._clock:
+            self.time = self._clock.time
         return {}
 
     def _read(self) -> tuple[bool, list[Document]]:
@@ -123,6 +140,10 @@ class ChangeFeed:
     def _watch(self, start: Timestamp) -> DatabaseChangeStream[Document]:
         # By default a stream starts at the last applied write. It may be later than the majority commit
         # point, at which snapshots are taken: a write between the two would be in neither.
+        checkpoint = self._database["meta"].find_one({"_id": CHECKPOINT})
+        self.has_lost_changes |= checkpoint is None
+        if checkpoint and not self.has_lost_changes:
+            start = min(start, checkpoint["at"])
         stream: DatabaseChangeStream[Document] = self._database.watch(
             PIPELINE, batch_size=1000, max_await_time_ms=1, start_at_operation_time=start
         )
@@ -136,10 +157,12 @@ class ChangeFeed:
         if plural == EVENT.plural and (change := parse(said)).touched != frozenset():
             self._events.append(change)
             self.next_event += 1
+            self.uncounted.extend([change] if change.has_links else [])
 
     def _forget(self) -> None:
         """Drop all changes, as some may be missing, and go to a position at which nothing was read yet."""
         self._events.clear()
+        self.uncounted.clear()  # the stream begins at the checkpoint again
         self.next_event += 1
         self.position += 1
         self._changed = dict.fromkeys(self._changed, self.position)

@@ -17,7 +17,7 @@ PLAIN = (
     *("start_utc", "end_utc", "date_utc", "modified_utc", "sort", "tok"),
 )
 LINKS = {
-    field: ("_id", "status", "author", "geo_lat", "point") if kind.is_post else ("_id",)
+    field: ("_id", "version", *(("status", "author", "geo_lat", "point") if kind.is_post else ()))
     for field, kind in LINKED.items()
 }
 FACTS = frozenset([*PLAIN, *LINKS])
@@ -36,6 +36,11 @@ class EventChange(NamedTuple):
     new: Facts | None = None
     links: frozenset[tuple[str, int]] = frozenset()
     """Field and id of every record that the event was or is linked to."""
+
+    @property
+    def has_links(self) -> bool:
+        """Whether the event is known to have linked to a record before or after the write."""
+        return any(facts.get(field) for facts in (self.old, self.new) if facts for field in LINKS)
 
 
 def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from schemas.kind import Kind, texts
@@ -17,18 +18,18 @@ from schemas.text_normalization import (
     tokens,
     without_markup,
 )
-from service.store.mongo.bulk_writes import insert_missing
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
 from service.store.mongo.id_blocks import Ids
+from service.store.mongo.inserts import insert_missing
 
-MOST = 2000
+MAX_EXPANDED_WORDS = 2000
 """A substring of more words than this is so common that scanning the list in order is fastest."""
-CACHED = 50_000
-"""Maximum number of cached words."""
-FEW = 10
+MAX_CACHED_WORDS = 50_000
+"""Words whose ids are cached; the oldest are dropped. With an LRU cache creations are 5 % slower."""
+MAX_UNCHECKED_WORDS = 10
 """Up to this many unknown words of a record are inserted without looking them up first."""
-LONG = 10_000
+MAX_CHARS_ON_LOOP = 10_000
 """Texts with more characters than this are normalized in a thread."""
 
 
@@ -49,13 +50,13 @@ def trigrams(word: str) -> list[str]:
 
 
 class Vocabulary:
-    """The search vocabulary: every distinct word with its id. Vocabulary are never removed."""
+    """The search vocabulary: every distinct word with its id. Words are never removed."""
 
     def __init__(self, database: Database, ids: Ids) -> None:
         self._words = database["words"]
         self._ids = ids
         self._known: dict[str, int] = {}
-        self._batch = Batcher[frozenset[str], Mapping[str, int]](self._learn)
+        self._batcher = Batcher[frozenset[str], Mapping[str, int]](self._learn)
 
     async def searchable(self, kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
         """The search and sort fields of a record: normalized text, word ids and sort key."""
@@ -64,7 +65,7 @@ class Vocabulary:
     async def all_searchable(self, kind: Kind, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The search and sort fields of each record, with one look-up in the vocabulary for all."""
         sent = [list(texts(kind, record)) for record in records]
-        is_long = sum(len(text) for one in sent for _, text in one) > LONG
+        is_long = sum(len(text) for one in sent for _, text in one) > MAX_CHARS_ON_LOOP
         folded = await asyncio.to_thread(_fold_each, sent) if is_long else _fold_each(sent)
         numbers = await self.numbers(set().union(*(words for _, words in folded)))
         return [
@@ -78,23 +79,21 @@ class Vocabulary:
 
     async def numbers(self, wanted: set[str]) -> Mapping[str, int]:
         """The ids of these words; the result may contain others, too."""
-        missing = frozenset(wanted.difference(self._known))
-        if not missing:
-            return self._known
+        missing = frozenset(word for word in wanted if word not in self._known)
         found = {word: self._known[word] for word in wanted - missing}
-        return {**found, **(await self._batch.load(missing) or {})}
+        return {**found, **(await self._batcher.load(missing) or {})} if missing else found
 
     async def _learn(self, asked: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
         """Find or create the ids of words that are not cached, for all concurrent callers."""
         words = set().union(*asked)
         found = {word: self._known[word] for word in words if word in self._known}
-        if any(len(each) > FEW for each in asked):
+        if any(len(each) > MAX_UNCHECKED_WORDS for each in asked):
             # After a cold start most words are stored already; later, unknown ones are mostly new.
             found |= await self._stored([word for word in words if word not in found])
         found |= await self._added([word for word in words if word not in found])
-        if len(self._known) > CACHED:
-            self._known.clear()
-        self._known |= found
+        self._known.update(found)
+        for word in list(islice(self._known, max(0, len(self._known) - MAX_CACHED_WORDS))):
+            del self._known[word]
         return {each: {word: found[word] for word in each} for each in asked}
 
     async def _stored(self, words: list[str]) -> dict[str, int]:
@@ -133,5 +132,5 @@ class Vocabulary:
         query: dict[str, Any] = {"_id": {"$regex": pattern}}
         if not begins and len(part) >= 3:
             query["grams"] = {"$all": trigrams(part)}
-        rows = await self._words.find(query, {"n": 1}).limit(MOST + 1).to_list(None)
-        return [row["n"] for row in rows] if len(rows) <= MOST else None
+        rows = await self._words.find(query, {"n": 1}).limit(MAX_EXPANDED_WORDS + 1).to_list(None)
+        return [row["n"] for row in rows] if len(rows) <= MAX_EXPANDED_WORDS else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import logging
@@ -16,6 +15,7 @@ from cachetools import TTLCache
 from pymongo.errors import PyMongoError
 
 from schemas.caller import Caller, Role
+from service.background import BackgroundTasks
 from service.failures import brief
 from service.store.mongo.client import Database
 from service.store.mongo.id_blocks import Ids
@@ -49,11 +49,11 @@ def digest(token: str) -> str:
 class Tokens:
     """Creates, lists, revokes and verifies access tokens."""
 
-    def __init__(self, database: Database, ids: Ids) -> None:
+    def __init__(self, database: Database, ids: Ids, tasks: BackgroundTasks) -> None:
         self._tokens = database["tokens"]
         self._ids = ids
         self._known: TTLCache[str, Caller | None] = TTLCache(MAX_CACHED_TOKENS, FRESH_SECONDS)
-        self.tasks: set[asyncio.Task[None]] = set()
+        self._tasks = tasks
 
     async def create(self, name: str, role: Role) -> str:
         """Create a token that never expires."""
@@ -90,9 +90,7 @@ class Tokens:
         """Record the time of last use in the background: no request waits for it or fails with it."""
         now, last = utc_now(), found.get("last_used_utc")
         if last is None or now - last >= USE_RECORDED_EVERY:
-            task = asyncio.create_task(self._write_use(found["_id"], last, now))
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+            self._tasks.start(self._write_use(found["_id"], last, now), "recording the use of a token")
 
     async def _write_use(self, id: int, last: datetime | None, now: datetime) -> None:
         try:

@@ -1,77 +1,173 @@
-"""Usage counters of venues, organizers and terms: numbers of events and their latest end, in each record."""
+"""Usage counters in venues, organizers and terms: the number of events that link to each, and the latest end.
+
+Writers of events do not touch them. The change feed shows each write with its links before and after, and a
+background task adds these changes to the counters: soon after a write of its own process, and regularly for
+those of others. Every record stores the time up to which changes are counted in it, and an update requires
+the time that was read before. So each change is counted once, whichever processes try, and whichever die. A
+checkpoint stores the time up to which everything is counted: from there the change feed of a process begins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from time import monotonic
 from typing import Any
 
-from schemas.event_representation import LINKED, is_locked
-from schemas.kind import Kind
-from service.store.debts import State, Use, UseChanges
+from bson import Timestamp
+from pymongo import UpdateOne
 
-UNUSED = {"publish": 0, "live": 0, "publish_end": None, "live_end": None, "plan": 0}
+from schemas.errors import Unavailable
+from schemas.event import EVENT
+from schemas.event_representation import LINKED
+from schemas.kind import Document
+from service.background import BackgroundTasks
+from service.store.change_feed import CHECKPOINT, ChangeFeed
+from service.store.event_changes import EventChange
+from service.store.links.fanout import Fanout
+from service.store.links.usage_changes import Step, Use, after_steps, steps_of
+from service.store.mongo.client import Database, collections
+from service.store.mongo.loaders import find_in_many
 
-
-def uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
-    """(field, id) of each record that an event links to -> whether it counts as published, as live, and its
-    end. Links of a protected event are not public: they count as live only."""
-    if event is None:
-        return {}
-    is_public = event["status"] == "publish" and not is_locked(event)
-    state = (is_public, event["status"] != "trash", event["end_utc"])
-    return {(field, copy["_id"]): state for field in LINKED for copy in event.get(field, ())}
-
-
-def changed_uses(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> UseChanges:
-    nothing: State = (False, False, None)
-    before, after = uses(old), uses(new)
-    pairs = {use: (before.get(use, nothing), after.get(use, nothing)) for use in before | after}
-    return {use: (was, now) for use, (was, now) in pairs.items() if was != now}
-
-
-def has_end(use: Use) -> bool:
-    """Whether the latest end is stored: only venues and organizers can be filtered by upcoming events."""
-    return LINKED[use[0]].is_post
+PAUSE_SECONDS = 0.25
+"""Pause between two rounds of counting, unless a reader waits: many events are counted by few updates."""
+POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.5, 8.0
+"""A reader looks whether all is counted; later its own process counts; and finally it gives up."""
+MAX_CHECKPOINT_AGE_SECONDS = 60
+"""An older checkpoint is moved even if there is nothing to count, so that it stays within the oplog."""
+MAX_ATTEMPTS = 100
+PUBLIC = {"status": "publish", "locked": {"$ne": True}}
+LIVE = {"status": {"$ne": "trash"}}
+Records = Mapping[Use, Document]
 
 
-def was_cut(was: State, now: State) -> bool:
-    """Whether a change may have lowered the latest end, so that it must be looked up."""
-    if not was[1]:
-        return False
-    return now[0] < was[0] or now[1] < was[1] or now[2] is None or was[2] is None or now[2] < was[2]
+class UsageCounters:
+    """Counts the events of linked records, from the change feed."""
+
+    def __init__(self, database: Database, feed: ChangeFeed, fanout: Fanout, tasks: BackgroundTasks) -> None:
+        self._feed, self._fanout, self._tasks = feed, fanout, tasks
+        self._collection = collections(database)
+        self._turn = asyncio.Lock()
+        self._is_scheduled = False
+        self._is_awaited = asyncio.Event()
+        self._next_round = 0.0
+
+    async def catch_up(self) -> None:
+        """Wait until every write that was acknowledged before the call is counted."""
+        await self._feed.catch_up()
+        wanted, started = self._feed.time, monotonic()
+        while self._feed.has_uncounted(wanted):
+            self._is_awaited.set()
+            waited = monotonic() - started
+            if waited > MAX_WAIT_SECONDS:
+                raise Unavailable
+            if waited > TAKE_OVER_SECONDS:
+                self.count_soon()
+            await asyncio.sleep(POLL_SECONDS)
+            self._feed.drop_counted(await self._checkpoint())
+
+    async def follow(self, events: Iterable[Document]) -> dict[int, Document]:
+        """Count events that were just written soon, and update copies in them that are outdated already;
+        return the events that had any."""
+        self.count_soon()
+        return await self._fanout.refresh(events)
+
+    def count_soon(self) -> None:
+        """Count in the background, at once or after the pause since the last round."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._tasks.start(self._count_later(), "counting the events of linked records")
+
+    async def _count_later(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_awaited.wait(), max(0.0, self._next_round - monotonic()))
+        self._is_awaited.clear()
+        self._is_scheduled = False
+        await self.count()
+
+    async def count(self) -> None:
+        """Count all writes that were acknowledged before the call."""
+        async with self._turn:
+            await self._feed.catch_up()
+            until, checkpoint = self._feed.time, await self._checkpoint()
+            self._feed.drop_counted(checkpoint)
+            changes = [change for change in self._feed.uncounted if change.at <= until]
+            if changes:
+                await self._count_all(changes, until)
+            if changes or until.time > checkpoint.time + MAX_CHECKPOINT_AGE_SECONDS:
+                await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})
+            self._feed.drop_counted(until)
+            self._next_round = monotonic() + PAUSE_SECONDS
+
+    async def _checkpoint(self) -> Timestamp:
+        found = await self._collection("meta").find_one({"_id": CHECKPOINT})
+        return found["at"] if found else Timestamp(0, 1)
+
+    async def _count_all(self, changes: Collection[EventChange], until: Timestamp) -> None:
+        steps = [(change.at, steps_of(change.old, change.new)) for change in changes if change.new]
+        uses = {use for _, its in steps for use in its}
+        for _ in range(MAX_ATTEMPTS):
+            records = await self._load(uses)
+            if await self._update(records, steps, until):
+                break
+        else:
+            raise Unavailable
+        # An event may embed a record that was changed meanwhile, and its writer may have died.
+        for field, id in outdated_copies(changes, records) & uses:
+            await self._fanout.update_copies(LINKED[field], id)
+
+    async def _load(self, uses: Iterable[Use]) -> Records:
+        ids: defaultdict[str, list[int]] = defaultdict(list)
+        for field, id in uses:
+            ids[field].append(id)
+        fields = list(ids)
+        parts = [(LINKED[field].plural, {"_id": {"$in": ids[field]}}) for field in fields]
+        rows = await find_in_many(self._collection, parts, {"version": 1, "events": 1}) if parts else ()
+        return {(fields[at], row["_id"]): row for at, row in rows}
+
+    async def _update(
+        self, records: Records, steps: Iterable[tuple[Timestamp, Mapping[Use, Step]]], until: Timestamp
+    ) -> bool:
+        """Update the counters; return whether all of them were as they had been read."""
+        uncounted: defaultdict[Use, list[Step]] = defaultdict(list)
+        for at, its in steps:
+            for use in its.keys() & records.keys():
+                if at > (records[use]["events"]["as_of"] or Timestamp(0, 1)):
+                    uncounted[use].append(its[use])
+        updates: defaultdict[str, list[UpdateOne]] = defaultdict(list)
+        for (field, id), those in uncounted.items():
+            counters = records[field, id]["events"]
+            changed = {"events": await self._counted(field, id, counters, those) | {"as_of": until}}
+            query = {"_id": id, "events.as_of": counters["as_of"]}
+            updates[LINKED[field].plural].append(UpdateOne(query, {"$set": changed}))
+        done = [
+            await self._collection(plural).bulk_write(many, ordered=False) for plural, many in updates.items()
+        ]
+        return sum(one.matched_count for one in done) == len(uncounted)
+
+    async def _counted(
+        self, field: str, id: int, counters: Mapping[str, Any], steps: Iterable[Step]
+    ) -> dict[str, Any]:
+        counted, are_ends_known = after_steps(counters, steps)
+        if not LINKED[field].is_post:  # terms are not filtered by the ends of their events
+            return counted | {"publish_end": None, "live_end": None}
+        if not are_ends_known:
+            for name, state in (("publish_end", PUBLIC), ("live_end", LIVE)):
+                last = await self._collection(EVENT.plural).find_one(
+                    {f"{field}._id": id, **state}, {"end_utc": 1}, sort=[("end_utc", -1)]
+                )
+                counted[name] = last["end_utc"] if last else None
+        return counted
 
 
-@dataclass
-class Step:
-    """The change to the counters of one record."""
-
-    published: int = 0
-    live: int = 0
-    publish_end: datetime | None = None
-    live_end: datetime | None = None
-    found: list[datetime | None] | None = None
-    """The latest ends of public and of all events, if they had to be looked up."""
-
-    def add(self, was: State, now: State, *, ends: bool) -> None:
-        self.published += now[0] - was[0]
-        self.live += now[1] - was[1]
-        if ends and now[2]:
-            self.publish_end = max(self.publish_end or now[2], now[2]) if now[0] else self.publish_end
-            self.live_end = max(self.live_end or now[2], now[2]) if now[1] else self.live_end
-
-    def change(self, plan: int) -> dict[str, Any]:
-        names = ("events.publish_end", "events.live_end")
-        counted = {"events.publish": self.published, "events.live": self.live}
-        later = {name: end for name, end in zip(names, (self.publish_end, self.live_end), strict=True) if end}
-        done: dict[str, Any] = {"events.plan": plan}
-        if self.found is not None:
-            done |= zip(names, self.found, strict=True)
-            later = {}
-        return {"$inc": counted, "$set": done} | ({"$max": later} if later else {})
-
-
-def unused(kind: Kind) -> dict[str, Any]:
-    """The usage counters of a new record."""
-    return {"events": dict(UNUSED)} if kind.embedded_fields else {}
+def outdated_copies(changes: Iterable[EventChange], records: Records) -> set[Use]:
+    """Links to records that have another version now than the embedded one, or that were deleted."""
+    return {
+        (field, copy["_id"])
+        for change in changes
+        for field in LINKED
+        for copy in (change.new or {}).get(field) or ()
+        if (field, copy["_id"]) not in records or records[field, copy["_id"]]["version"] != copy["version"]
+    }

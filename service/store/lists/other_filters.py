@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from schemas import CATEGORY
@@ -29,10 +30,10 @@ async def post_list(
             conditions.append({"_id": {"$in": ids}})
     problems.refuse()
     if query.get("has_events") is not None:
-        used = await _used(resolver, kind, caller, {"$gt": 0}, "")
+        used = await _used(resolver, kind, caller, datetime.min)
         conditions.append(used if query["has_events"] else {"$nor": [used]})
     if query.get("only_with_upcoming"):
-        conditions.append(await _used(resolver, kind, caller, {"$gte": resolver.site.now()}, "_end"))
+        conditions.append(await _used(resolver, kind, caller, resolver.site.now()))
     if query.get("search"):
         conditions += await resolver.vocabulary.condition(query["search"])
     field = POST_ORDERS[query.get("orderby") or "date"]
@@ -42,23 +43,21 @@ async def post_list(
     return ListQuery(kind.plural, conditions, ordered(field, direction), hint=hint)
 
 
-async def _used(
-    resolver: FilterResolver, kind: Kind, caller: Caller, bound: Condition, end: str
-) -> Condition:
-    """Condition on the count (or with `end` the latest end) of linked events that the caller may see."""
+async def _used(resolver: FilterResolver, kind: Kind, caller: Caller, since: datetime) -> Condition:
+    """Condition for records with events that the caller may see and that end at or after a time. Records
+    without any have no latest end."""
+    await resolver.usage.catch_up()
+    late = {"$gte": since}
     if caller.sees_all:
-        used: Condition = {f"events.live{end}": bound}
-        if not caller.bypasses_passwords and (
-            secret := await _secret(resolver, kind, {"end_utc": bound} if end else {})
-        ):
+        used: Condition = {"events.live_end": late}
+        if not caller.bypasses_passwords and (secret := await _secret(resolver, kind, {"end_utc": late})):
             used |= {"_id": {"$nin": secret}}
         return used
-    public = {f"events.publish{end}": bound}
+    public = {"events.publish_end": late}
     if caller.own is None:
         return public
-    own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}, **UNLOCKED}
-    query = own | ({"end_utc": bound} if end else {})
-    ids = await resolver.database["events"].distinct(f"{FIELD[kind.name]}._id", query)
+    own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}, "end_utc": late, **UNLOCKED}
+    ids = await resolver.database["events"].distinct(f"{FIELD[kind.name]}._id", own)
     return {"$or": [public, {"_id": {"$in": ids}}]}
 
 
@@ -81,6 +80,7 @@ async def _secret(resolver: FilterResolver, kind: Kind, when: Condition) -> list
 async def term_list(
     resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
+    await resolver.usage.catch_up()  # terms are shown with the number of their events
     conditions: list[Condition] = []
     for name, operator in (("include", "$in"), ("exclude", "$nin")):
         if query.get(name):

@@ -11,6 +11,7 @@ from schemas.event import EVENT
 from schemas.kind import Document, Kind, load
 from schemas.site import Site
 from service.store.change_feed import ChangeFeed
+from service.store.links.usage import UsageCounters
 from service.store.lists.event_filters import event_list
 from service.store.lists.histograms import END, START, Window
 from service.store.lists.other_filters import post_list, term_list
@@ -41,9 +42,16 @@ class Page(NamedTuple):
 class Lists:
     """Finds pages of lists."""
 
-    def __init__(self, database: Database, site: Site, feed: ChangeFeed, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        database: Database,
+        site: Site,
+        feed: ChangeFeed,
+        vocabulary: Vocabulary,
+        usage: UsageCounters,
+    ) -> None:
         self._site, self._feed = site, feed
-        self._resolver = FilterResolver(database, site, feed, vocabulary)
+        self._resolver = FilterResolver(database, site, feed, vocabulary, usage)
         self._totals = Totals(database, site, feed)
         self._collection = collections(database)
         self._batcher = Batcher[ListQuery, list[Document]](self._read_together, MAX_IN_FLIGHT, MAX_BATCH)

@@ -12,10 +12,11 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, not_found
 from schemas.event import EVENT
 from schemas.kind import Document, Kind
+from schemas.link_refs import Candidates, condition
 from schemas.site import Site
 from service.store.change_feed import ChangeFeed
 from service.store.links.fanout import FIELD
-from service.store.links.references import Candidates, condition
+from service.store.links.usage import UsageCounters
 from service.store.lists.query import visible
 from service.store.mongo.client import Database
 from service.store.search import Vocabulary
@@ -26,8 +27,15 @@ MAX_CACHED = 10_000
 class FilterResolver:
     """What the functions that translate filters need: records that filters name, the site, the vocabulary."""
 
-    def __init__(self, database: Database, site: Site, feed: ChangeFeed, vocabulary: Vocabulary) -> None:
-        self.database, self.site, self.vocabulary = database, site, vocabulary
+    def __init__(
+        self,
+        database: Database,
+        site: Site,
+        feed: ChangeFeed,
+        vocabulary: Vocabulary,
+        usage: UsageCounters,
+    ) -> None:
+        self.database, self.site, self.vocabulary, self.usage = database, site, vocabulary, usage
         self._feed = feed
         self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(MAX_CACHED)
 

@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorCollection, AsyncIOMotorDatabase
+from motor.motor_asyncio import (
+    AsyncIOMotorClient,
+    AsyncIOMotorClientSession,
+    AsyncIOMotorCollection,
+    AsyncIOMotorDatabase,
+)
 from pymongo.errors import ConfigurationError, InvalidURI
 
 from config import SettingError
@@ -18,6 +23,7 @@ Row = dict[str, Any]
 Client = AsyncIOMotorClient[Row]
 Database = AsyncIOMotorDatabase[Row]
 Collection = AsyncIOMotorCollection[Row]
+Session = AsyncIOMotorClientSession
 
 
 def collections(database: Database) -> Callable[[str], Collection]:

@@ -8,7 +8,6 @@ from collections import defaultdict, deque
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from schemas import KINDS
 from service.store.mongo.client import Database
 
 SMALLEST, LARGEST = 16, 1024
@@ -20,7 +19,7 @@ class Ids:
     """Assigns ids, separately for posts, terms, tokens and the words of the search vocabulary."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._counters = database["counters"]
         self._free: defaultdict[str, deque[int]] = defaultdict(deque)
         self._sizes: defaultdict[str, int] = defaultdict(lambda: SMALLEST)
         self._lock = asyncio.Lock()
@@ -41,20 +40,11 @@ class Ids:
         return (await self._block(space, 1))[0]
 
     async def _block(self, space: str, size: int) -> range:
-        counters = self._database["counters"]
         while True:
             try:
-                found = await counters.find_one_and_update(
+                found = await self._counters.find_one_and_update(
                     {"_id": space}, {"$inc": {"n": size}}, upsert=True, return_document=ReturnDocument.AFTER
                 )
                 return range(found["n"] - size + 1, found["n"] + 1)
             except DuplicateKeyError:  # another process created the counter first
                 continue
-
-    async def catch_up(self) -> None:
-        """Raise the counters to the highest ids in use: after a restore they may be behind."""
-        for space in {kind.id_space for kind in KINDS}:
-            collections = [self._database[kind.plural] for kind in KINDS if kind.id_space == space]
-            newest = [await one.find_one({}, {"_id": 1}, sort=[("_id", -1)]) for one in collections]
-            highest = max((found["_id"] for found in newest if found), default=0)
-            await self._database["counters"].update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 import pymongo
 from pymongo import ASCENDING, DESCENDING, IndexModel
-from pymongo.errors import OperationFailure
 
 from schemas import EVENT, KINDS
 from schemas.event_representation import LINKED
@@ -34,7 +32,12 @@ def index(name: str, *keys: str, **options: Any) -> IndexModel:
 
 def indexes_of(kind: Kind) -> list[IndexModel]:
     """Every kind is queried by slug, word and title; the other indexes depend on the filters of its list."""
-    shared = [index("slug", "slug", unique=True), index("words", "tok"), index("by_title", "sort", "_id")]
+    shared = [
+        index("slug", "slug", unique=True),
+        index("imported", "import_key", unique=True, sparse=True),
+        index("words", "tok"),
+        index("by_title", "sort", "_id"),
+    ]
     if kind is EVENT:
         return shared + POSTS + EVENTS
     if not kind.is_post:
@@ -48,10 +51,9 @@ POSTS = [
     index("any_by_date", "-date_utc", "-_id", "status"),
     index("by_modified", "modified_utc", "_id"),
 ]
+# A record that has events has a latest end, too.
 USED = [
-    index("by_use", "status", "events.publish"),
     index("by_end", "status", "events.publish_end"),
-    index("any_by_use", "events.live", "status"),
     index("any_by_end", "events.live_end", "status"),
 ]
 TERMS = [
@@ -84,14 +86,7 @@ INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind i
 }
 
 
-OBSOLETE = (*(f"in_{field}" for field in LINKED), "featured", "ticketed", "part_of")
-"""Indexes of events that version 0.1.0 created and that are not used any more."""
-
-
 async def create_indexes(database: Database) -> None:
-    """Create missing indexes and drop obsolete ones; idempotent, and safe in several processes at once."""
+    """Create missing indexes; idempotent, and safe in several processes at once."""
     with pymongo.timeout(PATIENCE):
         await asyncio.gather(*(database[name].create_indexes(models) for name, models in INDEXES.items()))
-        for name in OBSOLETE:
-            with suppress(OperationFailure):  # it does not exist
-                await database[EVENT.plural].drop_index(name)

@@ -12,7 +12,7 @@ Ref = int | str
 RecordRef = tuple[str, Ref]
 """The plural of a kind, and the id or slug of a record."""
 Rows = Mapping[RecordRef, Row]
-HIDDEN_FIELDS = {"tok": 0, "text": 0, "sort": 0, "last_change": 0}
+HIDDEN_FIELDS = {"tok": 0, "text": 0, "sort": 0, "last_change": 0, "import_key": 0}
 """Fields that are not loaded when a record is shown, changed or embedded."""
 HEAD_FIELDS = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
 """Projection of a record's head: its version and who may see it, without its content."""

@@ -1,119 +1,161 @@
-"""Prepares a batch of new records for storing, with one query for each thing that they need."""
+"""Builds the documents of new records: a whole batch with one query for each thing that it needs."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from pymongo.errors import DuplicateKeyError
-
-from schemas import BY_PLURAL
 from schemas.caller import Caller
-from schemas.errors import InvalidFields, Problem, TermExists
+from schemas.errors import InvalidFields, Problems, not_found
 from schemas.event import EVENT
+from schemas.event_representation import LINKED, is_locked
 from schemas.kind import Document, Kind
-from service.store.records.reading import Records, desired_slug
-from service.store.shared_links import MOST, SharedLinks
+from schemas.language import Text
+from schemas.site import Site
+from schemas.slugs import slug_of
+from service.store.links import category_tree
+from service.store.links.resolving import Linked, LinkResolver
+from service.store.links.usage_changes import unused
+from service.store.mongo.client import Database, Session
+from service.store.mongo.id_blocks import Ids
+from service.store.mongo.inserts import insert_each
+from service.store.records.slugs import Slugs
+from service.store.search import Vocabulary
+
+NO_PROBLEMS = Problems()
+PARENT = {"author": 1, "status": 1, "ancestors": 1}
+"""Fields of a parent that decide whether it is allowed."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """The data of an input line, and the unique digest of the line."""
-
-    number: int
-    mark: bytes
-    data: Document
+def desired_slug(kind: Kind, data: Mapping[str, Any]) -> str:
+    """The slug sent for a new record, or one made from its name."""
+    return slug_of(data.get("slug") or "", "") or slug_of(data[kind.name_field], kind.name)
 
 
-Made = tuple[Row, Document]
+def apply_role_limits(kind: Kind, data: Document, caller: Caller, stored: Document | None) -> Document:
+    """The data, limited to what the caller's role permits."""
+    if not kind.is_post:
+        return data
+    allowed = dict(data)
+    if not caller.writes_all:
+        allowed.pop("author", None)
+    if stored is None and not allowed.get("status"):
+        allowed["status"] = "publish" if caller.publishes else "draft"
+    if not caller.publishes and allowed.get("status") in ("publish", "future"):
+        allowed["status"] = "pending"
+    if "status" in allowed and not allowed["status"]:
+        del allowed["status"]
+    return allowed
 
 
-class Conflict(Exception):
-    """Another writer has changed what a batch was built from."""
+class Lookups(NamedTuple):
+    """What a batch of records refers to."""
+
+    resolver: LinkResolver
+    parents: Mapping[int, Document]
 
 
-class Drafts(Records):
-    """Prepares records of one kind, batch by batch."""
+class Drafter:
+    """Builds new documents, and completes them with slugs, ids and search fields."""
 
-    def __init__(self, store: Records, kind: Kind, caller: Caller) -> None:
-        super().__init__(store.client, store.database, store.site)
-        self.ids, self.vocabulary, self.passwords = store.ids, store.vocabulary, store.passwords
-        self.kind, self._caller = kind, caller
-        self._last_slugs: dict[str, int] = {}
-        self._shared = self._links = SharedLinks(self.database, self.site, self._prepare_linked)
+    def __init__(self, database: Database, site: Site, ids: Ids, vocabulary: Vocabulary) -> None:
+        self._database, self._ids = database, ids
+        self.site, self.vocabulary, self.slugs = site, vocabulary, Slugs(database)
 
-    def _forget(self) -> None:
-        """Clear the caches, after another writer has changed what they hold."""
-        self._shared.forget()
-        self._last_slugs.clear()
+    def build(
+        self, kind: Kind, data: Document, caller: Caller, normalized: Document | None = None
+    ) -> Document:
+        """The document of a new record, with the slug that it should have, but without an id."""
+        allowed = apply_role_limits(kind, data, caller, None)
+        record = kind.normalize(allowed, None, self.site) if normalized is None else normalized
+        if kind.is_post:
+            record.setdefault("author", caller.id)
+        else:
+            record |= category_tree.term_fields(record)
+        if kind is EVENT:
+            record.pop("new_password", None)
+            record.setdefault("password", None)
+            record["locked"] = is_locked(record)
+        head = {"version": 1, "modified_utc": self.site.now(), "slug": desired_slug(kind, data)}
+        return record | unused(kind) | head
 
-    async def _prepare_all(self, rows: Sequence[Row]) -> tuple[list[Made], dict[int, Problem]]:
-        """Build records from rows and store new linked ones; return the records and errors by row number."""
-        if len(self._last_slugs) > MOST:
-            self._last_slugs.clear()
-        await self._shared.begin([row.data for row in rows])
-        made, refused = await self._settle_all(rows)
-        await self._name_all(made)
-        for plural, records in self._linked().items():
-            for error in (await self._inserts.many(plural, records)).values():
-                raise Conflict if isinstance(error, DuplicateKeyError) else error
-        return made, refused
-
-    async def _settle_all(self, rows: Iterable[Row]) -> tuple[list[Made], dict[int, Problem]]:
-        made: list[Made] = []
-        refused: dict[int, Problem] = {}
-        claims: set[str] = set()
-        for row in rows:
-            try:
-                record = await self._settle_row(row.data)
-                if record.get("claim") in claims:
-                    raise TermExists
-            except InvalidFields as problem:
-                others = await self._problems(self.kind, row.data, self._caller)
-                refused[row.number] = InvalidFields(problem.params | others)
-            except Problem as problem:
-                refused[row.number] = problem
-            else:
-                claims |= {record["claim"]} if "claim" in record else set()
-                made.append((row, record))
-        return made, refused
-
-    async def _settle_row(self, data: Document) -> Document:
-        if self.kind is not EVENT:
-            return await self._settle_new(self.kind, data, self._caller)
-        hashed = {"password": await self.passwords.hash(data.get("password"))}
-        record = await self._settle_new(self.kind, data | hashed, self._caller)
-        await self._check_parent(record, self._caller)
-        sent = {name: data.get(name) for name in self.kind.links}
-        try:
-            linked = await self._shared.resolve(sent, self._caller)
-        except TermExists:  # created by another process after the look-up
-            raise Conflict from None
-        self._shared.keep(linked.new)
-        return record | linked.copies
-
-    async def _name_all(self, made: Sequence[Made]) -> None:
-        """Assign slugs, ids and search fields, each with one look-up for the batch."""
-        kind, records = self.kind, [record for _, record in made]
-        desired = [desired_slug(kind, row.data) for row, _ in made]
-        slugs = await self.slugs.free_for_all(kind.plural, desired, self._last_slugs)
-        ids = await self.ids.many(kind.id_space, len(records))
+    async def complete(self, kind: Kind, records: Sequence[Document], *, is_first_try: bool = False) -> None:
+        """Give every record its id, a free slug and its search fields."""
+        slugs = await self.slugs.free_for_all(
+            kind.plural, [record["slug"] for record in records], is_first_try=is_first_try
+        )
+        ids = await self._ids.many(kind.id_space, len(records))
         for record, slug, id in zip(records, slugs, ids, strict=True):
             record.update(slug=slug, _id=id)
-        for plural, many in [(kind.plural, records), *self._linked().items()]:
-            found = await self.vocabulary.all_searchable(BY_PLURAL[plural], many)
-            for record, searchable in zip(many, found, strict=True):
-                record.update(searchable)
+        found = await self.vocabulary.all_searchable(kind, records)
+        for record, searchable in zip(records, found, strict=True):
+            record.update(searchable)
 
-    async def _prepare(self, kind: Kind, data: Document, caller: Caller, slug: str) -> Document:
-        """Build a new linked record; it gets its search fields with the rest of the batch."""
-        record = await self._settle_new(kind, data, caller)
-        return record | {"_id": await self.ids.next(kind.id_space), "slug": slug}
+    async def complete_linked(self, new: Linked) -> None:
+        """Complete the records that events create by linking to them."""
+        for field, records in new.items():
+            await self.complete(LINKED[field], records)
 
-    def _linked(self) -> dict[str, list[Document]]:
-        """Plural of a kind -> the linked records of it that this batch creates."""
-        new: defaultdict[str, list[Document]] = defaultdict(list)
-        for kind, record in self._shared.new:
-            new[kind.plural].append(record)
-        return new
+    async def insert_linked(self, new: Linked, session: Session | None = None) -> None:
+        """Store new linked records, before the events that link to them; raises DuplicateKeyError."""
+        for field, records in new.items():
+            failed = await insert_each(self._database[LINKED[field].plural], records, session)
+            self.slugs.release(LINKED[field].plural, records, failed)
+            for error in failed.values():
+                raise error
+
+    async def look_up(self, kind: Kind, bodies: Sequence[Mapping[str, Any]]) -> Lookups:
+        """Load what a batch of records of one kind refers to."""
+        resolver = LinkResolver(self._database, self.site, self.build)
+        await resolver.load(bodies if kind.links else ())
+        field = parent_field(kind)
+        ids = {id for data in bodies if (id := data.get(field))}
+        rows = self._database[kind.plural].find({"_id": {"$in": list(ids)}}, PARENT) if ids else None
+        return Lookups(resolver, {row["_id"]: row async for row in rows} if rows else {})
+
+    def normalize(
+        self,
+        kind: Kind,
+        data: Document,
+        caller: Caller,
+        lookups: Lookups,
+        stored: Document | None = None,
+        problems: Problems = NO_PROBLEMS,
+    ) -> Document:
+        """The fields to store; raises InvalidFields with all invalid ones, including those in `problems`."""
+        found, normalized = Problems(problems), Document()
+        with found.gather():
+            check_parent(kind, data, caller, lookups.parents, stored)
+        with found.gather():
+            lookups.resolver.check(data if kind.links else {}, caller)
+        with found.gather():
+            allowed = apply_role_limits(kind, data, caller, stored)
+            normalized = kind.normalize(allowed, stored, self.site)
+        found.refuse()
+        return normalized
+
+
+def parent_field(kind: Kind) -> str:
+    return "post_parent" if kind.is_post else "parent"
+
+
+def check_parent(
+    kind: Kind,
+    data: Mapping[str, Any],
+    caller: Caller,
+    parents: Mapping[int, Document],
+    stored: Mapping[str, Any] | None = None,
+) -> None:
+    """Refuse a parent that does not exist, that the caller may not see, or that is the record itself or, in
+    the category tree, one of its descendants."""
+    field = parent_field(kind)
+    if not (parent := data.get(field)) or (stored and parent == stored[field]):
+        return
+    found = parents.get(parent)
+    is_own = stored is not None and parent == stored["_id"]
+    if kind.is_post and (found is None or is_own or not caller.sees(found)):
+        raise InvalidFields({field: Text("Must be the ID of another event.")})
+    if not kind.is_post and found is None:
+        raise InvalidFields({field: not_found(kind.name)})
+    if not kind.is_post and stored and (is_own or stored["_id"] in (found or {})["ancestors"]):
+        raise InvalidFields({field: category_tree.CIRCLE})

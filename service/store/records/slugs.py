@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from functools import partial
-from weakref import WeakValueDictionary
+import asyncio
+from collections import Counter, deque
+from collections.abc import Collection, Container, Iterable, Sequence
 
+from cachetools import LRUCache, TTLCache
+
+from schemas.kind import Document
 from schemas.slugs import numbered
 from service.store.mongo.client import Database, collections
-from service.store.mongo.coalescing import Batcher
-from service.store.naming import Naming
 
-REMEMBERED = 10_000
-"""Maximum number of slugs whose last number is cached."""
-Forms = tuple[str, frozenset[str]]
-"""The plural of a kind, and slugs that may be taken."""
+MAX_REMEMBERED = 10_000
+"""Number of slugs whose last number is remembered: most repeated names then need one query."""
+
+RESERVED_SECONDS = 30
+"""How long a slug is reserved for a record that is about to be stored."""
 
 
 class Slugs:
@@ -25,84 +25,81 @@ class Slugs:
 
     def __init__(self, database: Database) -> None:
         self._collection = collections(database)
-        self._last: dict[tuple[str, str], int] = {}
-        self._looks = Batcher[Forms, Mapping[str, int]](self._look)
-        self._namings: WeakValueDictionary[tuple[str, str], Naming] = WeakValueDictionary()
+        self._turn = asyncio.Lock()
+        self._reserved: TTLCache[tuple[str, str], str] = TTLCache(MAX_REMEMBERED, RESERVED_SECONDS)
+        """Slugs of records that this process is about to store -> the slugs without their numbers."""
+        self._last: LRUCache[tuple[str, str], int] = LRUCache(MAX_REMEMBERED)
 
-    def naming(self, plural: str, desired: str) -> Naming:
-        """The number generator shared by all concurrent writers that want the same slug."""
-        key = (plural, desired)
-        if not (naming := self._namings.get(key)):
-            look = partial(self.free_number, plural, desired)
-            naming = self._namings[key] = Naming(look, is_repeated=key in self._last)
-        return naming
+    async def free(self, plural: str, desired: str, own: int) -> str:
+        """The desired slug, or its first free numbered form, for an existing record."""
+        chosen = (await self.free_for_all(plural, [desired], own))[0]
+        self._reserved.pop((plural, chosen), None)
+        return chosen
 
-    async def free(
-        self, plural: str, desired: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
-    ) -> str:
-        """The requested slug, or its first free numbered form."""
-        return numbered(desired, await self.free_number(plural, desired, own, taken))
+    async def free_for_all(
+        self, plural: str, desired: Sequence[str], own: int | None = None, *, is_first_try: bool = False
+    ) -> list[str]:
+        """Reserve a different free slug for each record of a batch. At the first try unknown slugs are
+        expected to be free: most are, and the unique index refuses the others."""
+        async with self._turn:
+            if is_first_try and self._are_new(plural, desired):
+                self._reserved.update(((plural, slug), slug) for slug in desired)
+                return list(desired)
+            return await self._reserve(plural, desired, own)
 
-    async def free_number(
-        self, plural: str, desired: str, own: int | None = None, taken: AbstractSet[str] = frozenset()
-    ) -> int:
-        async def are_taken(*numbers: int) -> list[bool]:
-            forms = [numbered(desired, number) for number in numbers]
-            stored = await self._taken(plural, forms, own)
-            return [form in stored or form in taken for form in forms]
+    def _are_new(self, plural: str, slugs: Sequence[str]) -> bool:
+        known = ((plural, slug) in self._reserved or (plural, slug) in self._last for slug in slugs)
+        return len(set(slugs)) == len(slugs) and not any(known)
 
-        last = self._last.get((plural, desired), 1)
-        is_first_taken, is_last_taken, is_next_taken = await are_taken(1, last, last + 1)
-        if not is_first_taken:
-            return 1
-        low, high = (last, last + 1) if is_last_taken else (1, 2)
-        if is_next_taken or not is_last_taken:
-            # Exponential, then binary search: the thousandth record of a title takes few look-ups, even in a
-            # process that has not seen the others.
-            while (await are_taken(high))[0]:
-                low, high = high, high + 2 * (high - low)
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if (await are_taken(middle))[0] else (low, middle)
-        if len(self._last) >= REMEMBERED:
-            self._last.clear()
-        self._last[plural, desired] = high
+    async def _reserve(self, plural: str, desired: Sequence[str], own: int | None) -> list[str]:
+        needed = Counter(desired)
+        last = {slug: self._last.get((plural, slug), 1) for slug in needed}
+        blocks = {slug: {1, *range(last[slug], last[slug] + number + 1)} for slug, number in needed.items()}
+        forms = {numbered(slug, number) for slug, block in blocks.items() for number in block}
+        taken = await self._taken(plural, forms, own)
+        chosen: dict[str, deque[str]] = {}
+        for slug, number in needed.items():
+            if last[slug] > 1 and numbered(slug, last[slug]) not in taken:
+                blocks[slug] = {1}  # the number remembered is no longer the last one
+            free = [at for at in sorted(blocks[slug]) if numbered(slug, at) not in taken][:number]
+            taken.update(numbered(slug, at) for at in free)
+            while len(free) < number:
+                end = await self._end(plural, slug, own, taken)
+                block = range(end, end + number - len(free))
+                taken |= await self._taken(plural, [numbered(slug, at) for at in block], own)
+                free += [at for at in block if numbered(slug, at) not in taken]
+                taken.update(numbered(slug, at) for at in free)
+            self._last[plural, slug] = free[-1]
+            chosen[slug] = deque(numbered(slug, at) for at in free)
+            self._reserved.update(((plural, form), slug) for form in chosen[slug])
+            taken.update(chosen[slug])
+        return [chosen[slug].popleft() for slug in desired]
+
+    async def _end(self, plural: str, slug: str, own: int | None, taken: set[str]) -> int:
+        """The number after the last one in use, by exponential and binary search: few queries, even for the
+        thousandth record of a name in a process that has not seen the others."""
+
+        async def is_taken(number: int) -> bool:
+            form = numbered(slug, number)
+            return form in taken or bool(await self._taken(plural, [form], own))
+
+        low, high = 1, 2
+        while await is_taken(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if await is_taken(middle) else (low, middle)
         return high
 
-    async def free_for_all(self, plural: str, desired: Sequence[str], last: dict[str, int]) -> list[str]:
-        """A different free slug for each request. `last` caches the last number used for each slug."""
-        missing, taken = Counter(desired), set[str]()
-        forms: dict[str, deque[str]] = {ref: deque() for ref in missing}
-        while +missing:
-            blocks = {ref: _next_forms(ref, last, number) for ref, number in (+missing).items()}
-            taken |= await self._taken(plural, [form for block in blocks.values() for form in block])
-            for ref, block in blocks.items():
-                free = [form for form in block if form not in taken]
-                forms[ref].extend(free)
-                taken.update(free)
-                missing[ref] -= len(free)
-                if not free:  # many are taken: search for the end
-                    last[ref] = await self.free_number(plural, ref, taken=taken) - 1
-        return [forms[ref].popleft() for ref in desired]
-
-    async def _taken(self, plural: str, slugs: Iterable[str], own: int | None = None) -> set[str]:
-        found = await self._looks.load((plural, frozenset(slugs))) or {}
-        return {slug for slug, id in found.items() if id != own}
-
-    async def _look(self, asked: Sequence[Forms]) -> dict[Forms, Mapping[str, int]]:
-        """Find the ids of records that have these slugs, for all concurrent callers."""
-        wanted: defaultdict[str, set[str]] = defaultdict(set)
-        for plural, slugs in asked:
-            wanted[plural] |= slugs
-        found = {plural: await self._ids(plural, slugs) for plural, slugs in wanted.items()}
-        return {(plural, slugs): found[plural] for plural, slugs in asked}
-
-    async def _ids(self, plural: str, slugs: Iterable[str]) -> dict[str, int]:
+    async def _taken(self, plural: str, slugs: Collection[str], own: int | None) -> set[str]:
+        # Before the query: a record that is stored meanwhile may be missing from both.
+        reserved = {slug for slug in slugs if (plural, slug) in self._reserved}
         rows = self._collection(plural).find({"slug": {"$in": list(slugs)}}, {"slug": 1})
-        return {row["slug"]: row["_id"] for row in await rows.to_list(None)}
+        return reserved | {row["slug"] for row in await rows.to_list(None) if row["_id"] != own}
 
-
-def _next_forms(ref: str, last: dict[str, int], number: int) -> list[str]:
-    first = last.get(ref, 0) + 1
-    last[ref] = first + number - 1
-    return [numbered(ref, at) for at in range(first, first + number)]
+    def release(self, plural: str, records: Iterable[Document], failed: Container[int] = ()) -> None:
+        """End the reservation of the slugs of records. Others may have the numbers of those not stored."""
+        for record in records:
+            base = self._reserved.pop((plural, record["slug"]), None)
+            if base is not None and record["_id"] in failed:
+                self._last.pop((plural, base), None)

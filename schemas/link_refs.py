@@ -7,9 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bson import ObjectId
-
-from schemas import BY_NAME
 from schemas.fields import MAX_INT64
 from schemas.kind import Document, Kind
 from schemas.links import is_number
@@ -59,25 +56,17 @@ def condition(refs: Iterable[LinkRef]) -> Document:
 
 
 class Candidates:
-    """Candidates for link references; their version stamp tells how long they may be cached."""
+    """Records that link references may refer to."""
 
-    def __init__(self, epoch: ObjectId | None = None) -> None:
-        self.epoch = epoch
+    def __init__(self) -> None:
         self._by_id: dict[tuple[str, int], Document] = {}
         self._by_name: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
-
-    def __len__(self) -> int:
-        return len(self._by_id)
 
     def add(self, kind: Kind, record: Document) -> None:
         if (kind.name, record["_id"]) not in self._by_id:
             self._by_id[kind.name, record["_id"]] = record
             for name in {record[kind.name_field]} if kind.is_post else {record["slug"], record["key"]}:
                 self._by_name[kind.name, name].append(record)
-
-    def add_all(self, other: Candidates) -> None:
-        for (name, _), record in other._by_id.items():
-            self.add(BY_NAME[name], record)
 
     def match(self, kind: Kind, ref: LinkRef) -> Document | None:
         """The record referred to: by id, else a term by slug, else by name; the oldest of several."""

@@ -1,0 +1,44 @@
+"""Leases: one process at a time does a job; if it dies, its lease expires, and another one does the job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from uuid import uuid4
+
+from pymongo.errors import DuplicateKeyError
+
+from schemas.dates import EPOCH
+from service.background import background_task
+from service.store.mongo.client import Database
+
+LEASE_SECONDS, RENEW_SECONDS, WAIT_SECONDS = 30, 10, 0.5
+
+
+@asynccontextmanager
+async def hold_lease(database: Database, job: str) -> AsyncIterator[None]:
+    """Wait for the lease of a job, and hold it. Times are those of the server."""
+    holder = uuid4().hex
+    while not await _renew(database, job, holder):  # noqa: ASYNC110 - another process holds it
+        await asyncio.sleep(WAIT_SECONDS)
+    async with background_task(_keep(database, job, holder)):
+        yield
+    await database["meta"].delete_one({"_id": job, "holder": holder})
+
+
+async def _renew(database: Database, job: str, holder: str) -> bool:
+    free = {"$or": [{"holder": holder}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]}
+    until = {"$dateAdd": {"startDate": "$$NOW", "unit": "second", "amount": LEASE_SECONDS}}
+    with suppress(DuplicateKeyError):
+        await database["meta"].insert_one({"_id": job, "until": EPOCH})
+    done = await database["meta"].update_one(
+        {"_id": job, **free}, [{"$set": {"holder": holder, "until": until}}]
+    )
+    return bool(done.matched_count)
+
+
+async def _keep(database: Database, job: str, holder: str) -> None:
+    while True:
+        await asyncio.sleep(RENEW_SECONDS)
+        await _renew(database, job, holder)

@@ -1,0 +1,100 @@
+"""Counts the events of all linked records anew: in a database without counters, after a restore, and if the
+change feed has lost changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from bson import Timestamp
+from pymongo import UpdateOne
+
+from schemas.event import EVENT
+from schemas.event_representation import LINKED
+from service.migrations.lease import hold_lease
+from service.store.change_feed import CHECKPOINT
+from service.store.freshness import read_clock
+from service.store.mongo.client import Database
+
+RANGE = 50_000
+"""Ids of linked records counted by one command."""
+Report = Callable[[str, int, int], None]
+"""(step, number done, number in all) -> shows the progress."""
+
+
+async def recount_if_needed(database: Database, report: Report, *, is_lost: bool = False) -> None:
+    """Count all events if there is no usable checkpoint; one process does so, and the others wait."""
+    if is_lost or not await _has_checkpoint(database):
+        async with hold_lease(database, "recount"):
+            if is_lost or not await _has_checkpoint(database):
+                await recount(database, report)
+
+
+async def _has_checkpoint(database: Database) -> bool:
+    """Whether there is a checkpoint for this collection of events: a restored one has another UUID."""
+    found = await database["meta"].find_one({"_id": CHECKPOINT})
+    return bool(found and found["events_uuid"] == await _events_uuid(database))
+
+
+async def _events_uuid(database: Database) -> Any:
+    async for found in await database.list_collections(filter={"name": EVENT.plural}):
+        return found["info"]["uuid"]
+    return None
+
+
+async def recount(database: Database, report: Report) -> None:
+    """Count all events as of one point in time, and let the change feed continue from there."""
+    at = (await asyncio.to_thread(read_clock, database.delegate)).time
+    if not await _has_checkpoint(database):  # times of another replica set mean nothing here
+        for kind in LINKED.values():
+            await database[kind.plural].update_many({}, {"$set": {"events.as_of": None}})
+    has_events = await database[EVENT.plural].estimated_document_count() > 0
+    for number, (field, kind) in enumerate(LINKED.items()):
+        if has_events:
+            report("counting the events of venues, organizers, categories and tags", number, len(LINKED))
+        last = await database[kind.plural].find_one({}, {"_id": 1}, sort=[("_id", -1)])
+        for low in range(0, last["_id"] + 1 if last else 0, RANGE):
+            await _recount_range(database, field, low, at)
+    checkpoint = {"at": at, "events_uuid": await _events_uuid(database)}
+    await database["meta"].update_one({"_id": CHECKPOINT}, {"$set": checkpoint}, upsert=True)
+
+
+async def _recount_range(database: Database, field: str, low: int, at: Timestamp) -> None:
+    ids = {"$gte": low, "$lt": low + RANGE}
+    kind = LINKED[field]
+    said = await database.command(
+        "aggregate",
+        EVENT.plural,
+        pipeline=_counting(field, ids, has_ends=kind.is_post),
+        cursor={"batchSize": RANGE + 1},
+        readConcern={"level": "snapshot", "atClusterTime": at},
+    )
+    counted = {row.pop("_id"): row for row in said["cursor"]["firstBatch"]}
+    none = {"publish": 0, "publish_end": None, "live_end": None}
+    uncounted = {"events.as_of": {"$not": {"$gt": at}}}
+    updates = [
+        UpdateOne(
+            {"_id": row["_id"], **uncounted},
+            {"$set": {"events": none | counted.get(row["_id"], {}) | {"as_of": at}}},
+        )
+        async for row in database[kind.plural].find({"_id": ids}, {"_id": 1})
+    ]
+    if updates:
+        await database[kind.plural].bulk_write(updates, ordered=False)
+
+
+def _counting(field: str, ids: dict[str, int], *, has_ends: bool) -> list[dict[str, Any]]:
+    is_public = {"$and": [{"$eq": ["$status", "publish"]}, {"$ne": ["$locked", True]}]}
+    is_live = {"$ne": ["$status", "trash"]}
+    ends = {
+        "publish_end": {"$max": {"$cond": [is_public, "$end_utc", None]}},
+        "live_end": {"$max": {"$cond": [is_live, "$end_utc", None]}},
+    }
+    count = {"publish": {"$sum": {"$cond": [is_public, 1, 0]}}}
+    return [
+        {"$match": {f"{field}._id": ids}},
+        {"$unwind": f"${field}"},
+        {"$match": {f"{field}._id": ids}},
+        {"$group": {"_id": f"${field}._id", **count, **(ends if has_ends else {})}},
+    ]

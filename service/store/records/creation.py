@@ -1,0 +1,188 @@
+"""Creates records. Group commit: concurrent creations form the next batch while one is being stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+
+from bson import Binary
+from pymongo.errors import DuplicateKeyError
+
+from schemas import KINDS
+from schemas.caller import Caller
+from schemas.errors import Problem, Problems, Unavailable
+from schemas.kind import Document, Kind
+from service.passwords import Passwords
+from service.store.links.category_tree import CategoryTree, remove_twins
+from service.store.links.resolving import Linked, LinkResolver, copies_of
+from service.store.links.usage import UsageCounters
+from service.store.mongo.client import Database
+from service.store.mongo.coalescing import Batcher
+from service.store.mongo.inserts import violates
+from service.store.records.drafting import Drafter
+from service.store.records.storing import CONFLICTS, store_each, store_together
+
+log = logging.getLogger("kalends.store")
+MAX_GROUP = 32
+"""Requests in one batch."""
+MAX_CREATE_ATTEMPTS = 100
+"""Attempts at a write that conflicts with other writers."""
+
+
+class AlreadyImported(Exception):
+    """The line was imported before."""
+
+
+@dataclass(frozen=True, eq=False)
+class NewRecord:
+    """The data of a record to create, with the problems that validation has found in it."""
+
+    data: Document
+    caller: Caller
+    problems: Problems = field(default_factory=Problems)
+    import_key: bytes | None = None
+    """If it is imported: identifies its line. A unique index keeps a line from being stored twice."""
+
+
+Outcomes = dict[NewRecord, Document | Exception]
+Drafts = dict[NewRecord, Document]
+
+
+class Creator:
+    """Creates records of every kind."""
+
+    def __init__(
+        self,
+        database: Database,
+        drafter: Drafter,
+        passwords: Passwords,
+        tree: CategoryTree,
+        usage: UsageCounters,
+    ) -> None:
+        self._database = database
+        self._drafter, self._passwords, self._tree, self._usage = drafter, passwords, tree, usage
+        self._import_turn = asyncio.Lock()
+        """Batches of an import that describe the same new venue must create it once."""
+        self._groups = {
+            kind.plural: Batcher[NewRecord, Document | Exception](
+                partial(self.create_many, kind), in_flight=2, max_batch=MAX_GROUP
+            )
+            for kind in KINDS
+        }
+
+    async def create(
+        self, kind: Kind, data: Document, caller: Caller, problems: Problems | None = None
+    ) -> Document:
+        """Create a record; raises InvalidFields with all invalid values, including those in `problems`."""
+        data = await self.with_hashed_password(data)
+        created = await self._groups[kind.plural].load(NewRecord(data, caller, problems or Problems()))
+        if isinstance(created, Exception):
+            raise created
+        assert created is not None
+        return created
+
+    async def with_hashed_password(self, data: Document) -> Document:
+        if not data.get("password"):
+            return data
+        return data | {"password": await self._passwords.hash(data["password"])}
+
+    async def imported(self, kind: Kind, keys: Iterable[bytes]) -> set[bytes]:
+        """Those of the keys whose lines were imported before."""
+        query = {"import_key": {"$in": [Binary(key) for key in keys]}}
+        rows = self._database[kind.plural].find(query, {"import_key": 1})
+        return {bytes(row["import_key"]) async for row in rows}
+
+    async def create_many(self, kind: Kind, rows: Sequence[NewRecord]) -> Outcomes:
+        """Create records together; return each of them, or why it was not created."""
+        outcomes: Outcomes = {}
+        drafts: Drafts = {}
+        for attempt in range(MAX_CREATE_ATTEMPTS):
+            if not (left := [row for row in rows if row not in outcomes]):
+                return outcomes
+            try:
+                async with self._import_turn if rows[0].import_key else nullcontext():
+                    drafts, refused, new = await self._draft_all(kind, left, is_first_try=not attempt)
+                    if rows[0].import_key:
+                        # Not with the events: an interrupted import is run again, and finds these records.
+                        await self._drafter.insert_linked(new)
+                        new = {}
+                outcomes |= refused | await self._store(kind, drafts, new)
+            except DuplicateKeyError:  # another import has created the same linked record
+                ids = {record["_id"] for record in drafts.values()}
+                self._drafter.slugs.release(kind.plural, drafts.values(), ids)
+        return outcomes | {row: Unavailable() for row in rows if row not in outcomes}
+
+    async def _draft_all(
+        self, kind: Kind, rows: Sequence[NewRecord], *, is_first_try: bool
+    ) -> tuple[Drafts, Outcomes, Linked]:
+        """The documents of valid rows, the problems of the others, and the linked records to create."""
+        lookups = await self._drafter.look_up(kind, [row.data for row in rows])
+        drafts: Drafts = {}
+        refused: Outcomes = {}
+        for row in rows:
+            try:
+                fields = self._drafter.normalize(kind, row.data, row.caller, lookups, problems=row.problems)
+                drafts[row] = self._drafter.build(kind, row.data, row.caller, fields)
+                if row.import_key:
+                    drafts[row]["import_key"] = Binary(row.import_key)
+            except Problem as problem:
+                refused[row] = problem
+        if not kind.is_post:
+            refused |= await remove_twins(self._database, kind, drafts)
+        refused |= await self._link(kind, drafts, lookups.resolver, is_first_try=is_first_try)
+        return drafts, refused, lookups.resolver.new
+
+    async def _link(
+        self, kind: Kind, drafts: Drafts, resolver: LinkResolver, *, is_first_try: bool
+    ) -> Outcomes:
+        """Complete the documents, also those of new linked records, and embed the links of events. Remove
+        events that get too large."""
+        refused: Outcomes = {}
+        resolved = {
+            row: resolver.resolve({name: row.data.get(name) for name in kind.links}, row.caller)
+            for row in drafts
+        }
+        await self._drafter.complete(kind, list(drafts.values()), is_first_try=is_first_try)
+        await self._drafter.complete_linked(resolver.new)
+        for row, record in list(drafts.items()):
+            try:
+                record.update(copies_of(resolved[row]))
+            except Problem as problem:
+                refused[row] = problem
+                del drafts[row]
+        return refused
+
+    async def _store(self, kind: Kind, drafts: Drafts, new: Linked) -> Outcomes:
+        """Store records, and return what became of them. Those that conflict with other writers are missing:
+        they are to be drafted again."""
+        records = {record["_id"]: record for record in drafts.values()}
+        failed: dict[int, Exception] = dict.fromkeys(records, Unavailable())
+        try:
+            many = list(records.values())
+            if new:
+                failed = await store_together(self._database, self._drafter, kind, many, new)
+            else:
+                failed = await store_each(self._database, self._tree, kind, many)
+        finally:
+            self._drafter.slugs.release(kind.plural, records.values(), failed)
+        stored = [record for id, record in records.items() if id not in failed]
+        current = await self._usage.follow(stored) if kind.links else {}
+        outcomes: Outcomes = {}
+        for row, record in drafts.items():
+            error = failed.get(record["_id"])
+            if error is None:
+                outcomes[row] = current.get(record["_id"], record)
+            elif violates(error, "import_key"):
+                outcomes[row] = AlreadyImported()
+            elif isinstance(error, CONFLICTS):
+                continue
+            elif len(drafts) > 1:  # the others must not fail with it
+                outcomes |= await self.create_many(kind, [row])
+            else:
+                log.warning("a new %s cannot be stored: %s", kind.name, error)
+                outcomes[row] = Unavailable()
+        return outcomes

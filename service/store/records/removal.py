@@ -1,0 +1,68 @@
+"""Deletes records: posts go to the trash, terms are removed for good. Publishes scheduled records."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from schemas import KINDS
+from schemas.caller import NO_PRECONDITIONS, Caller, Preconditions, Role
+from schemas.errors import PreconditionFailed, Trashed
+from schemas.kind import Document, Kind
+from schemas.site import Site
+from service.store.links.category_tree import CategoryTree
+from service.store.links.fanout import Fanout
+from service.store.mongo.client import Database
+from service.store.mongo.loaders import Ref
+from service.store.records.updating import Updater
+
+SYSTEM = Caller(role=Role.ADMIN, bypasses_passwords=True)
+
+
+class StatusChanges:
+    """Changes the status of records: trash and publication."""
+
+    def __init__(
+        self, database: Database, site: Site, updater: Updater, tree: CategoryTree, fanout: Fanout
+    ) -> None:
+        self._database, self._site = database, site
+        self._updater, self._tree, self._fanout = updater, tree, fanout
+
+    async def delete(
+        self, kind: Kind, ref: Ref, caller: Caller, preconditions: Preconditions = NO_PRECONDITIONS
+    ) -> Document:
+        stored = await self._updater.find(kind, ref)
+        if not kind.is_post:
+            await self._updater.check(stored, caller, preconditions)
+            return await self._remove_term(kind, stored, preconditions.versions)
+
+        def allow(stored: Document) -> None:
+            if stored["status"] == "trash" and caller.may_write(stored):
+                raise Trashed(kind=kind.name)
+
+        change = {"status": "trash"}
+        return await self._updater.update(kind, stored["_id"], change, caller, preconditions, allow=allow)
+
+    async def _remove_term(self, kind: Kind, stored: Document, versions: frozenset[int] | None) -> Document:
+        """Remove a term from the database and from events; its children move to its parent."""
+        job = await self._fanout.enqueue(kind, stored["_id"])
+        async for child in self._database[kind.plural].find({"parent": stored["_id"]}, {"_id": 1}):
+            await self._fanout.enqueue(kind, child["_id"])
+        moved = await self._tree.remove(kind, stored["_id"], versions)
+        for child in moved:
+            await self._updater.run_soon(await self._fanout.enqueue(kind, child))
+        await self._updater.run_soon(job)
+        return stored
+
+    async def publish_due(self) -> None:
+        """Publish the scheduled records whose publication date has come."""
+        due = {"status": "future", "date_utc": {"$lte": self._site.now()}}
+        for kind in (kind for kind in KINDS if kind.is_post):
+            async for record in self._database[kind.plural].find(due, {"_id": 1}):
+                with suppress(PreconditionFailed):  # its status has changed meanwhile
+                    publish = {"status": "publish"}
+                    await self._updater.update(kind, record["_id"], publish, SYSTEM, allow=is_scheduled)
+
+
+def is_scheduled(stored: Document) -> None:
+    if stored["status"] != "future":
+        raise PreconditionFailed

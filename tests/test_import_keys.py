@@ -1,0 +1,70 @@
+"""Import keys: two imports of the same lines store each of them once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pymongo.errors import WriteError
+
+from schemas import EVENT
+from schemas.caller import EVERYBODY
+from schemas.errors import Unavailable
+from service.import_rows import ImportOutcome, import_rows
+from service.ndjson import ImportLine, ImportRow, parse_lines
+from service.store import Store
+from service.store.mongo.inserts import insert_each
+from tests.checker import agrees
+from tests.conftest import Api
+
+TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
+
+
+def rows_of(store: Store, number: int = 5) -> list[ImportRow]:
+    bodies = [{"title": f"Event {at}", "tags": ["one"], **TIMES} for at in range(number)]
+    lines = [ImportLine(at, json.dumps(body).encode(), bytes([at])) for at, body in enumerate(bodies)]
+    rows, refused = parse_lines(lines, EVENT, store.site, ignore_unknown=False)
+    assert not refused
+    return rows
+
+
+async def imported(store: Store, rows: list[ImportRow]) -> ImportOutcome:
+    return await import_rows(store.creator, EVENT, EVERYBODY, rows)
+
+
+async def test_lines_are_imported_once(store: Store) -> None:
+    rows = rows_of(store)
+    assert await imported(store, rows) == ImportOutcome(imported=5)
+    assert await imported(store, rows) == ImportOutcome(existing=5)
+    known = await store.creator.imported(EVENT, [*(row.fingerprint for row in rows), b"other"])
+    assert known == {row.fingerprint for row in rows}
+    await agrees(store)
+
+
+async def test_two_imports_at_once_store_each_line_once(pair: tuple[Api, Api]) -> None:
+    rows = rows_of(pair[0].store, 40)
+    parts = (rows[:30], rows[10:], rows[::-1])
+    done = await asyncio.gather(*(imported(pair[at % 2].store, part) for at, part in enumerate(parts)))
+    assert sum(one.imported for one in done) == 40
+    assert sum(one.existing for one in done) == 60
+    assert await pair[0].store.database["events"].count_documents({}) == 40
+    await agrees(pair[0].store)
+
+
+async def test_a_line_that_the_database_refuses_can_be_imported_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rows_of(store)
+
+    async def refuses_one(collection: Any, many: Any) -> dict[int, Exception]:
+        await insert_each(collection, [row for row in many if row["title"] != "Event 2"])
+        return {row["_id"]: WriteError("refused") for row in many if row["title"] == "Event 2"}
+
+    monkeypatch.setattr("service.store.records.storing.insert_each", refuses_one)
+    outcome = await imported(store, rows)
+    assert (outcome.imported, list(outcome.refused)) == (4, [2])
+    assert isinstance(outcome.refused[2], Unavailable)
+    monkeypatch.undo()
+    assert await imported(store, rows) == ImportOutcome(imported=1, existing=4)

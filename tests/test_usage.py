@@ -1,0 +1,193 @@
+"""Usage counters and embedded copies are exact after every write, whoever writes at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from bson import Timestamp
+from pymongo.errors import OperationFailure, WriteError
+
+from schemas.site import Site
+from service.store import open_store
+from service.store.change_feed import CHECKPOINT, HISTORY_LOST
+from service.store.mongo.inserts import insert_each
+from service.store.records.drafting import Drafter
+from tests.checker import agrees, differences
+from tests.conftest import Api
+
+Pair = tuple[Api, Api]
+TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
+LINKS: dict[str, Any] = {
+    "venue": {"venue": "Hall"},
+    "organizer": {"organizer": "Club"},
+    "tags": ["t"],
+    "categories": ["c"],
+}
+CHANGES: dict[str, dict[str, Any]] = {
+    "links": {"venue": {"venue": "Other"}, "organizer": [], "tags": ["new"], "categories": ["also new"]},
+    "later": {"start_date": "2028-01-01 10:00:00", "end_date": "2028-01-01 12:00:00"},
+    "earlier": {"start_date": "2026-01-01 10:00:00", "end_date": "2026-01-01 12:00:00"},
+    "protected": {"new_password": "secret"},
+    "drafted": {"status": "draft"},
+    "trashed": {"status": "trash"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("others", [0, 1])
+async def test_every_change_is_counted(pair: Pair, change: dict[str, Any], others: int) -> None:
+    """Also if other events have the same links, which then decide the latest end."""
+    for number in range(others):
+        await pair[1].event(f"Other {number}", **LINKS)
+    event = await pair[0].event(**LINKS)
+    assert await differences(pair[1].store) == []
+    assert (await pair[0].patch(f"/events/{event['id']}", change))[0] == 200
+    assert await differences(pair[1].store) == []
+
+
+async def test_another_process_shows_the_count_at_once(pair: Pair) -> None:
+    for number in range(1, 4):
+        await pair[0].event(f"Event {number}", tags=["t"])
+        assert [tag["count"] for tag in (await pair[1].get("/tags"))[1]["tags"]] == [number]
+
+
+async def test_a_link_to_a_venue_that_changes_meanwhile_is_updated(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venue, event = await pair[0].made("venues", venue="Old"), await pair[0].event()
+    store = pair[0].store
+    insert = Drafter.insert_linked
+
+    async def after_a_renaming(self: Drafter, *new: Any) -> None:
+        monkeypatch.undo()
+        assert (await pair[1].patch(f"/venues/{venue['id']}", {"venue": "New"}))[0] == 200
+        await insert(self, *new)
+
+    monkeypatch.setattr(Drafter, "insert_linked", after_a_renaming)
+    status, shown = await pair[0].patch(f"/events/{event['id']}", {"venue": [venue["id"]]})
+    assert (status, shown["venue"]["venue"]) == (200, "New")
+    assert await differences(store) == []
+
+
+async def test_a_copy_whose_writer_has_died_is_updated(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written after the venue had changed, and was not compared with it."""
+    venue = await pair[0].made("venues", venue="Old")
+    insert = Drafter.insert_linked
+    renamings = [{"venue": "New"}]
+
+    async def after_a_renaming(self: Drafter, *new: Any) -> None:
+        if renamings:
+            assert (await pair[1].patch(f"/venues/{venue['id']}", renamings.pop()))[0] == 200
+        await insert(self, *new)
+
+    async def dies(events: Any) -> dict[int, Any]:
+        return {}
+
+    monkeypatch.setattr(Drafter, "insert_linked", after_a_renaming)
+    monkeypatch.setattr(pair[0].store.fanout, "refresh", dies)
+    monkeypatch.setattr(pair[0].store.usage, "count_soon", lambda: None)
+    await pair[0].event(venue=[venue["id"]])
+    assert await differences(pair[1].store) == []
+
+
+async def test_a_record_that_the_database_refuses_does_not_fail_others_of_its_group(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(collection: Any, rows: Any, session: Any = None) -> dict[Any, Exception]:
+        bad = [row for row in rows if row.get("title") == "Bad"]
+        if bad and session:
+            raise WriteError("refused")
+        await insert_each(collection, [row for row in rows if row not in bad], session)
+        return {row["_id"]: WriteError("refused") for row in bad}
+
+    monkeypatch.setattr("service.store.records.storing.insert_each", refuses)
+    titles = ["Good 1", "Bad", "Good 2", "Good 3"]
+    sent = [api.post("/events", {"title": title, "tags": ["t"], **TIMES}) for title in titles]
+    assert [status for status, _ in await asyncio.gather(*sent)] == [201, 503, 201, 201]
+    assert await differences(api.store) == []
+
+
+async def test_processes_that_count_at_once_count_once(pair: Pair) -> None:
+    for number in range(20):
+        await pair[number % 2].event(f"Event {number}", **LINKS)
+        await asyncio.gather(*(api.store.usage.count() for api in pair for _ in range(2)))
+    assert await differences(pair[0].store) == []
+
+
+async def test_a_process_that_dies_while_counting_counts_nothing_twice(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, mongodb_uri: str
+) -> None:
+    """It has updated the counters, but not the checkpoint."""
+    monkeypatch.setattr(pair[0].store.usage, "count_soon", lambda: None)
+    await pair[0].event(**LINKS)
+    before = await pair[0].store.database["meta"].find_one({"_id": CHECKPOINT})
+    await pair[0].store.usage.count()
+    await pair[0].store.database["meta"].replace_one({"_id": CHECKPOINT}, before)
+    async with open_store(mongodb_uri, pair[0].store.database.name, Site()) as third:
+        assert await differences(third) == []
+
+
+async def test_a_database_without_a_checkpoint_is_counted_anew(pair: Pair) -> None:
+    """For example a restored one: its events have another UUID."""
+    await pair[0].event(**LINKS)
+    store = pair[0].store
+    await differences(store)
+    other = {"$set": {"events_uuid": None}}
+    await store.database["meta"].update_one({"_id": CHECKPOINT}, other)
+    wrong = {"events.publish": 99, "events.as_of": Timestamp(2**31, 1)}
+    await store.database["venues"].update_many({}, {"$set": wrong})
+    await store.start()
+    assert await differences(store) == []
+
+
+async def test_lost_changes_are_counted_anew(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oplog does not reach back to the checkpoint: MongoDB refuses to open the stream."""
+    await api.event(**LINKS)
+    await differences(api.store)
+    await api.store.feed.close()
+    await api.store.database["tags"].update_many({}, {"$set": {"events.publish": 99}})
+
+    def refuses(*arguments: Any, start_at_operation_time: Timestamp, **options: Any) -> Any:
+        monkeypatch.undo()
+        raise OperationFailure("too old", HISTORY_LOST)
+
+    monkeypatch.setattr(api.store.feed._database, "watch", refuses)
+    await api.store.feed.catch_up()
+    assert api.store.feed.has_lost_changes
+    await api.store.maintain()
+    assert await differences(api.store) == []
+
+
+async def test_a_crowd_in_two_processes_counts_right(pair: Pair) -> None:
+    """All events share an organizer; venues come and go."""
+    organizer = (await pair[0].made("organizers", organizer="Club"))["id"]
+    venues = [(await pair[0].made("venues", venue=f"Hall {number}"))["id"] for number in range(3)]
+    wrong: list[Any] = []
+
+    async def client(number: int) -> None:
+        chance, api = random.Random(number), pair[number % 2]
+        for step in range(6):
+            links = {"organizer": [organizer], "venue": [chance.choice(venues)], "tags": [f"t{step % 3}"]}
+            status, event = await api.post("/events", {"title": "Event", **TIMES, **links})
+            if status == 201 and chance.random() < 0.7:
+                change = chance.choice([*CHANGES.values()])
+                status, _ = await api.patch(f"/events/{event['id']}", change)
+            if chance.random() < 0.2:
+                await api.patch(f"/venues/{chance.choice(venues)}", {"venue": f"Hall {number}.{step}"})
+            wrong.extend([status] if status not in (200, 201) else [])
+
+    await asyncio.gather(*map(client, range(8)))
+    assert wrong == []
+    await agrees(pair[0].store)
+
+
+async def test_a_venue_without_events_has_none(api: Api) -> None:
+    venue = (await api.made("venues", venue="Hall"))["id"]
+    event = await api.event(venue=[venue])
+    assert await api.ids("venues", has_events="true") == [venue]
+    await api.delete(f"/events/{event['id']}")
+    assert await api.ids("venues", has_events="true") == []
+    assert await api.ids("venues", has_events="false") == [venue]
