@@ -9,9 +9,10 @@ from bson import ObjectId, Timestamp
 from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
 from schemas.errors import NotFound
-from service.store import Store, freshness
+from service.store import Store
 from service.store.change_feed import ChangeFeed
-from service.store.freshness import Clock, read_clock
+from service.store.mongo import client
+from service.store.mongo.client import Clock, read_clock
 from service.store.mongo.loaders import RecordLoader
 from tests.conftest import Api
 
@@ -187,10 +188,10 @@ def election(term: int) -> ObjectId:
 def test_a_new_primary_is_believed_once_it_has_committed_a_write_of_its_own_term(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(freshness, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(client, "RETRY_SECONDS", 0.001)
     member = Member(hello(3, 3, is_primary=False), hello(3, 4), hello(3, 4), hello(4, 4))
     assert read_clock(member) == Clock(election(4), Timestamp(100, 4))  # type: ignore[arg-type]
-    monkeypatch.setattr(freshness, "MAX_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(client, "MAX_WAIT_SECONDS", 0.01)
     with pytest.raises(AutoReconnect):
         read_clock(Member(hello(3, 4)))  # type: ignore[arg-type]
 

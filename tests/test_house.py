@@ -39,7 +39,7 @@ def test_imports_run_one_way() -> None:
         assert ours <= MAY_IMPORT[package], path
 
 
-FLOORS = ("mongo", "freshness event_changes change_feed search tokens", "links", "records lists")
+FLOORS = ("mongo", "event_changes change_feed search tokens", "links", "records lists")
 """The parts of the store, from the lowest floor up."""
 
 

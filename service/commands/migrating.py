@@ -24,13 +24,22 @@ async def migrate_database(settings: Settings) -> None:
                 )
                 return
             print(f"Upgrading {location}", file=sys.stderr)
-            progress = Progress(sys.stderr, 100)
-
-            def report(step: str, done: int, total: int) -> None:
-                progress.show(100 * done // max(total, 1), done)
-
-            await prepare(database, report)
-            progress.clear()
+            await prepare(database, StepProgress().show)
             print(f"{location} has the stored form {FORM} now", file=sys.stderr)
         finally:
             client.close()
+
+
+class StepProgress:
+    """Shows the progress of one step after the other."""
+
+    def __init__(self) -> None:
+        self._step, self._progress = "", Progress(sys.stderr, 0)
+
+    def show(self, step: str, done: int, total: int) -> None:
+        if step != self._step:
+            self._step, self._progress = step, Progress(sys.stderr, total)
+            self._progress.print_line(f"{step[:1].upper()}{step[1:]}")
+        self._progress.show(done, done)
+        if done >= total:
+            self._progress.clear()

@@ -58,11 +58,14 @@ async def _in_slices(database: Database, name: str, change: Any, report: Report)
 async def _add_import_keys(database: Database, entries: Sequence[dict[str, Any]]) -> None:
     """An entry has no kind, but its key depends on it: a record of another kind with the same id may get it,
     too. Claims without a record are dropped, so that the line can be imported."""
-    updates = [
-        UpdateOne({"_id": entry["record"]}, {"$set": {"import_key": entry["_id"]}}) for entry in entries
-    ]
+    keys = {entry["record"]: entry["_id"] for entry in entries}
     for name in RECORDS:
-        await database[name].bulk_write(updates, ordered=False)
+        rows = database[name].find({"_id": {"$in": list(keys)}}, {"_id": 1})
+        updates = [
+            UpdateOne({"_id": row["_id"]}, {"$set": {"import_key": keys[row["_id"]]}}) async for row in rows
+        ]
+        if updates:
+            await database[name].bulk_write(updates, ordered=False)
 
 
 async def _unset_obsolete_fields(database: Database, events: Sequence[dict[str, Any]]) -> None:

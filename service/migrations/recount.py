@@ -14,8 +14,7 @@ from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from service.migrations.lease import hold_lease
 from service.store.change_feed import CHECKPOINT
-from service.store.freshness import read_clock
-from service.store.mongo.client import Database
+from service.store.mongo.client import Database, read_clock
 
 RANGE = 50_000
 """Ids of linked records counted by one command."""
@@ -49,18 +48,21 @@ async def recount(database: Database, report: Report) -> None:
     if not await _has_checkpoint(database):  # times of another replica set mean nothing here
         for kind in LINKED.values():
             await database[kind.plural].update_many({}, {"$set": {"events.as_of": None}})
-    has_events = await database[EVENT.plural].estimated_document_count() > 0
-    for number, (field, kind) in enumerate(LINKED.items()):
-        if has_events:
-            report("counting the events of venues, organizers, categories and tags", number, len(LINKED))
-        last = await database[kind.plural].find_one({}, {"_id": 1}, sort=[("_id", -1)])
-        for low in range(0, last["_id"] + 1 if last else 0, RANGE):
-            await _recount_range(database, field, low, at)
+    last = {
+        field: await database[kind.plural].find_one({}, {"_id": 1}, sort=[("_id", -1)])
+        for field, kind in LINKED.items()
+    }
+    ranges = [(field, low) for field, one in last.items() if one for low in range(0, one["_id"] + 1, RANGE)]
+    done, total = 0, sum([await database[one.plural].estimated_document_count() for one in LINKED.values()])
+    for field, low in ranges:
+        done += await _recount_range(database, field, low, at)
+        report("counting the events of venues, organizers, categories and tags", done, total)
     checkpoint = {"at": at, "events_uuid": await _events_uuid(database)}
     await database["meta"].update_one({"_id": CHECKPOINT}, {"$set": checkpoint}, upsert=True)
 
 
-async def _recount_range(database: Database, field: str, low: int, at: Timestamp) -> None:
+async def _recount_range(database: Database, field: str, low: int, at: Timestamp) -> int:
+    """Count the events of linked records with ids in a range; return the number of these records."""
     ids = {"$gte": low, "$lt": low + RANGE}
     kind = LINKED[field]
     said = await database.command(
@@ -82,6 +84,7 @@ async def _recount_range(database: Database, field: str, low: int, at: Timestamp
     ]
     if updates:
         await database[kind.plural].bulk_write(updates, ordered=False)
+    return len(updates)
 
 
 def _counting(field: str, ids: dict[str, int], *, has_ends: bool) -> list[dict[str, Any]]:

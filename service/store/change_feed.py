@@ -15,8 +15,7 @@ from pymongo.errors import PyMongoError
 from schemas import EVENT, KINDS
 from schemas.errors import Problem, Unavailable
 from service.store.event_changes import PIPELINE, EventChange, is_counters_only, parse
-from service.store.freshness import Clock, read_clock
-from service.store.mongo.client import Database
+from service.store.mongo.client import Clock, Database, read_clock
 from service.store.mongo.coalescing import Batcher
 
 MAX_EVENT_CHANGES = 4096

@@ -1,24 +1,31 @@
-"""The MongoDB client, with explicit read and write concerns and timeouts."""
+"""The MongoDB client, with explicit read and write concerns and timeouts, and its write clock: the time of
+the last majority-committed write tells whether there is anything new."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from time import monotonic, sleep
+from typing import Any, NamedTuple
 
+import pymongo.database
+from bson import ObjectId, Timestamp
 from motor.motor_asyncio import (
     AsyncIOMotorClient,
     AsyncIOMotorClientSession,
     AsyncIOMotorCollection,
     AsyncIOMotorDatabase,
 )
-from pymongo.errors import ConfigurationError, InvalidURI
+from pymongo.errors import AutoReconnect, ConfigurationError, InvalidURI
 
 from config import SettingError
 
 DUPLICATE = 11000
 """The server's error code for a duplicate key."""
+RETRY_SECONDS = 0.05
+MAX_WAIT_SECONDS = 5.0
+"""How long to wait for a new primary to commit a first write of its own term."""
 Row = dict[str, Any]
 Client = AsyncIOMotorClient[Row]
 Database = AsyncIOMotorDatabase[Row]
@@ -62,3 +69,29 @@ def _client(uri: str) -> Client:
         timeoutMS=10000,
         appname="kalends",
     )
+
+
+class Clock(NamedTuple):
+    """The election that made the server primary, and the time of its last majority-committed write."""
+
+    election: ObjectId
+    time: Timestamp
+
+
+def read_clock(database: pymongo.database.Database[Row]) -> Clock:
+    """Read the clock of the replica set (blocking)."""
+    deadline = monotonic() + MAX_WAIT_SECONDS
+    while True:
+        said = database.command("hello")
+        if "setName" not in said:
+            raise ConfigurationError(
+                "KALENDS_MONGODB_URI must name a replica set, not mongos or a single mongod"
+            )
+        committed = said["lastWrite"].get("majorityOpTime")
+        # Until a new primary has committed a write of its own term, its majority reads may be older than
+        # writes that were acknowledged before it was elected.
+        if said["isWritablePrimary"] and committed and committed["t"] >= said["lastWrite"]["opTime"]["t"]:
+            return Clock(said["electionId"], committed["ts"])
+        if monotonic() >= deadline:
+            raise AutoReconnect("no primary has committed a write of its own term")
+        sleep(RETRY_SECONDS)
