@@ -58,11 +58,12 @@ async def test_a_line_that_the_database_refuses_can_be_imported_later(
 ) -> None:
     rows = rows_of(store)
 
-    async def refuses_one(collection: Any, many: Any) -> dict[int, Exception]:
-        await insert_each(collection, [row for row in many if row["title"] != "Event 2"])
-        return {row["_id"]: WriteError("refused") for row in many if row["title"] == "Event 2"}
+    async def refuses_one(collection: Any, rows: Any, *session: Any) -> dict[int, Exception]:
+        bad = [row for row in rows if row.get("title") == "Event 2"]
+        await insert_each(collection, [row for row in rows if row not in bad], *session)
+        return {row["_id"]: WriteError("refused") for row in bad}
 
-    monkeypatch.setattr("service.store.records.storing.insert_each", refuses_one)
+    monkeypatch.setattr("service.store.records.drafting.insert_each", refuses_one)
     outcome = await imported(store, rows)
     assert (outcome.imported, list(outcome.refused)) == (4, [2])
     assert isinstance(outcome.refused[2], Unavailable)

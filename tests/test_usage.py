@@ -103,7 +103,7 @@ async def test_a_record_that_the_database_refuses_does_not_fail_others_of_its_gr
         await insert_each(collection, [row for row in rows if row not in bad], session)
         return {row["_id"]: WriteError("refused") for row in bad}
 
-    monkeypatch.setattr("service.store.records.storing.insert_each", refuses)
+    monkeypatch.setattr("service.store.records.drafting.insert_each", refuses)
     titles = ["Good 1", "Bad", "Good 2", "Good 3"]
     sent = [api.post("/events", {"title": title, "tags": ["t"], **TIMES}) for title in titles]
     assert [status for status, _ in await asyncio.gather(*sent)] == [201, 503, 201, 201]

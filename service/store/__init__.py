@@ -50,8 +50,8 @@ class Store:
         self.page = self.lists.page
         reader, tree = Reader(database, self.passwords, self.usage), CategoryTree(client, database)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
-        drafter = Drafter(database, site, self.ids, self.vocabulary)
-        self.creator = Creator(database, drafter, self.passwords, tree, self.usage)
+        drafter = Drafter(database, site, self.ids, self.vocabulary, tree)
+        self.creator = Creator(database, drafter, self.passwords, self.usage)
         self.create = self.creator.create
         updater = Updater(
             database, reader, drafter, self.passwords, tree, self.fanout, self.usage, self._tasks

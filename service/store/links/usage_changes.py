@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from schemas.event_representation import LINKED
-from schemas.kind import Kind
 
 Use = tuple[str, int]
 """A link field of events, and the id of a record linked there."""
@@ -23,12 +22,6 @@ class State(NamedTuple):
 
 Step = tuple[State, State]
 """The state before and after a write."""
-
-
-def unused(kind: Kind) -> dict[str, Any]:
-    """The usage counters of a new record."""
-    counters = {"publish": 0, "publish_end": None, "live_end": None, "as_of": None}
-    return {"events": counters} if kind.embedded_fields else {}
 
 
 def steps_of(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[Use, Step]:

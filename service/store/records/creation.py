@@ -17,14 +17,13 @@ from schemas.caller import Caller
 from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from service.passwords import Passwords
-from service.store.links.category_tree import CategoryTree, remove_twins
+from service.store.links.category_tree import remove_twins
 from service.store.links.resolving import Linked, LinkResolver, copies_of
 from service.store.links.usage import UsageCounters
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
 from service.store.mongo.inserts import violates
-from service.store.records.drafting import Drafter
-from service.store.records.storing import CONFLICTS, store_each, store_together
+from service.store.records.drafting import CONFLICTS, Drafter
 
 log = logging.getLogger("kalends.store")
 MAX_GROUP = 32
@@ -56,15 +55,9 @@ class Creator:
     """Creates records of every kind."""
 
     def __init__(
-        self,
-        database: Database,
-        drafter: Drafter,
-        passwords: Passwords,
-        tree: CategoryTree,
-        usage: UsageCounters,
+        self, database: Database, drafter: Drafter, passwords: Passwords, usage: UsageCounters
     ) -> None:
-        self._database = database
-        self._drafter, self._passwords, self._tree, self._usage = drafter, passwords, tree, usage
+        self._database, self._drafter, self._passwords, self._usage = database, drafter, passwords, usage
         self._import_turn = asyncio.Lock()
         """Batches of an import that describe the same new venue must create it once."""
         self._groups = {
@@ -164,9 +157,9 @@ class Creator:
         try:
             many = list(records.values())
             if new:
-                failed = await store_together(self._database, self._drafter, kind, many, new)
+                failed = await self._drafter.store_together(kind, many, new)
             else:
-                failed = await store_each(self._database, self._tree, kind, many)
+                failed = await self._drafter.store_each(kind, many)
         finally:
             self._drafter.slugs.release(kind.plural, records.values(), failed)
         stored = [record for id, record in records.items() if id not in failed]

@@ -1,9 +1,11 @@
-"""Builds the documents of new records: a whole batch with one query for each thing that it needs."""
+"""Builds and stores new documents: a whole batch with one query for each thing that it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems, not_found
@@ -13,16 +15,21 @@ from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.site import Site
 from schemas.slugs import slug_of
-from service.store.links import category_tree
+from service.store.links.category_tree import CIRCLE, CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
-from service.store.links.usage_changes import unused
 from service.store.mongo.client import Database, Session
 from service.store.mongo.id_blocks import Ids
-from service.store.mongo.inserts import insert_each
+from service.store.mongo.inserts import UNSTORABLE, insert_each
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 
 NO_PROBLEMS = Problems()
+CONFLICTS = (DuplicateKeyError, InvalidFields)
+"""Another writer was first: it took the slug or the name, or deleted the parent."""
+Errors = dict[int, Exception]
+"""Errors by the ids of the records that were not stored."""
+UNUSED = {"publish": 0, "publish_end": None, "live_end": None, "as_of": None}
+"""The usage counters of a new record."""
 PARENT = {"author": 1, "status": 1, "ancestors": 1}
 """Fields of a parent that decide whether it is allowed."""
 
@@ -56,10 +63,12 @@ class Lookups(NamedTuple):
 
 
 class Drafter:
-    """Builds new documents, and completes them with slugs, ids and search fields."""
+    """Builds new documents, completes them with slugs, ids and search fields, and stores them."""
 
-    def __init__(self, database: Database, site: Site, ids: Ids, vocabulary: Vocabulary) -> None:
-        self._database, self._ids = database, ids
+    def __init__(
+        self, database: Database, site: Site, ids: Ids, vocabulary: Vocabulary, tree: CategoryTree
+    ) -> None:
+        self._database, self._ids, self._tree = database, ids, tree
         self.site, self.vocabulary, self.slugs = site, vocabulary, Slugs(database)
 
     def build(
@@ -71,13 +80,14 @@ class Drafter:
         if kind.is_post:
             record.setdefault("author", caller.id)
         else:
-            record |= category_tree.term_fields(record)
+            record |= term_fields(record)
         if kind is EVENT:
             record.pop("new_password", None)
             record.setdefault("password", None)
             record["locked"] = is_locked(record)
         head = {"version": 1, "modified_utc": self.site.now(), "slug": desired_slug(kind, data)}
-        return record | unused(kind) | head
+        counters = {"events": dict(UNUSED)} if kind.embedded_fields else {}
+        return record | counters | head
 
     async def complete(self, kind: Kind, records: Sequence[Document], *, is_first_try: bool = False) -> None:
         """Give every record its id, a free slug and its search fields."""
@@ -103,6 +113,31 @@ class Drafter:
             self.slugs.release(LINKED[field].plural, records, failed)
             for error in failed.values():
                 raise error
+
+    async def store_each(self, kind: Kind, records: Sequence[Document]) -> Errors:
+        """Store records, each by itself; categories below others together, or none of them."""
+        failed: Errors = {}
+        if below := [record for record in records if record.get("parent")]:
+            try:
+                await self._tree.insert(kind, below)
+            except CONFLICTS as error:
+                failed |= {record["_id"]: error for record in below}
+        others = [record for record in records if not record.get("parent")]
+        return failed | await insert_each(self._database[kind.plural], others)
+
+    async def store_together(self, kind: Kind, records: Sequence[Document], new: Linked) -> Errors:
+        """Store events and the records that they create in one transaction: all or none."""
+
+        async def insert(session: Session) -> None:
+            await self.insert_linked(new, session)
+            await insert_each(self._database[kind.plural], records, session)
+
+        try:
+            async with await self._database.client.start_session() as session:
+                await session.with_transaction(insert)
+        except UNSTORABLE as error:
+            return {record["_id"]: error for record in records}
+        return {}
 
     async def look_up(self, kind: Kind, bodies: Sequence[Mapping[str, Any]]) -> Lookups:
         """Load what a batch of records of one kind refers to."""
@@ -158,4 +193,4 @@ def check_parent(
     if not kind.is_post and found is None:
         raise InvalidFields({field: not_found(kind.name)})
     if not kind.is_post and stored and (is_own or stored["_id"] in (found or {})["ancestors"]):
-        raise InvalidFields({field: category_tree.CIRCLE})
+        raise InvalidFields({field: CIRCLE})
