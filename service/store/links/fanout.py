@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -80,10 +80,11 @@ class Fanout:
             except WriteError:
                 log.exception("fan-out job %s failed; left to the next maintenance run", job["_id"])
 
-    async def update_copies(self, kind: Kind, id: int) -> None:
-        """Update the copies of a record in all events, or remove them if it was deleted."""
+    async def update_copies(self, kind: Kind, id: int, events: Sequence[int] | None = None) -> None:
+        """Update the copies of a record, or remove them if it was deleted, in some events or in all."""
+        among: Document = {} if events is None else {"_id": {"$in": events}}
         record = await self._database[kind.plural].find_one({"_id": id})
-        await (self._replace_copies(kind, record) if record else self._remove_copies(kind, id))
+        await (self._replace_copies(kind, record, among) if record else self._remove_copies(kind, id, among))
 
     async def refresh(self, events: Iterable[Document]) -> dict[int, Document]:
         """Compare the copies in events that were just written with the versions that linked records have now,
@@ -100,16 +101,16 @@ class Fanout:
             found = await self._versions.load_many({(kind.plural, copy["_id"]) for kind, copy, _ in copies})
             for kind, copy, event in copies:
                 if found.get((kind.plural, copy["_id"]), {}).get("version") != copy["version"]:
-                    await self.update_copies(kind, copy["_id"])
+                    await self.update_copies(kind, copy["_id"], [event])
                     outdated[event] = await self._events.find_one({"_id": event}, HIDDEN_FIELDS)
         except PyMongoError as error:
             log.warning("copies in new events are checked later: %s", error)
         return {id: event for id, event in outdated.items() if event}
 
-    async def _replace_copies(self, kind: Kind, record: Document) -> None:
+    async def _replace_copies(self, kind: Kind, record: Document, among: Document) -> None:
         field, id, version = FIELD[kind.name], record["_id"], record["version"]
         outdated = {"$elemMatch": {"_id": id, "version": {"$lt": version}}}
-        query = {f"{field}._id": id, field: outdated}
+        query = {f"{field}._id": id, field: outdated, **among}
         filters = [{"copy._id": id, "copy.version": {"$lt": version}}]
 
         def change(**other: Any) -> Document:
@@ -125,10 +126,10 @@ class Fanout:
             # Events at the size limit get the copy without its description, all others the whole copy.
             await self._in_slices(1, query, change(), filters, instead=change(description=None))
 
-    async def _remove_copies(self, kind: Kind, id: int) -> None:
+    async def _remove_copies(self, kind: Kind, id: int, among: Document) -> None:
         field = FIELD[kind.name]
         change = {"$pull": {field: {"_id": id}}, "$set": {"modified_utc": self._site.now()}}
-        await self._in_slices(SLICE, {f"{field}._id": id}, change | {"$inc": {"version": 1}}, None)
+        await self._in_slices(SLICE, {f"{field}._id": id, **among}, change | {"$inc": {"version": 1}}, None)
 
     async def _in_slices(
         self, size: int, query: Document, change: Document, filters: Any, instead: Any = None

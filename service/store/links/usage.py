@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -115,8 +115,8 @@ class UsageCounters:
         else:
             raise Unavailable
         # An event may embed a record that was changed meanwhile, and its writer may have died.
-        for field, id in outdated_copies(changes, records) & uses:
-            await self._fanout.update_copies(LINKED[field], id)
+        for (field, id), events in outdated_copies(changes, records, uses).items():
+            await self._fanout.update_copies(LINKED[field], id, events)
 
     async def _load(self, uses: Iterable[Use]) -> Records:
         ids: defaultdict[str, list[int]] = defaultdict(list)
@@ -162,12 +162,15 @@ class UsageCounters:
         return counted
 
 
-def outdated_copies(changes: Iterable[EventChange], records: Records) -> set[Use]:
-    """Links to records that have another version now than the embedded one, or that were deleted."""
-    return {
-        (field, copy["_id"])
-        for change in changes
-        for field in LINKED
-        for copy in (change.new or {}).get(field) or ()
-        if (field, copy["_id"]) not in records or records[field, copy["_id"]]["version"] != copy["version"]
-    }
+def outdated_copies(
+    changes: Iterable[EventChange], records: Records, uses: Container[Use]
+) -> dict[Use, list[int]]:
+    """Of these uses those whose records have another version than the embedded one now, or were deleted, with
+    the ids of the events."""
+    found: defaultdict[Use, list[int]] = defaultdict(list)
+    for event in (change.new for change in changes if change.new):
+        for field, copy in ((field, copy) for field in LINKED for copy in event.get(field) or ()):
+            use = (field, copy["_id"])
+            if use in uses and records.get(use, {}).get("version") != copy["version"]:
+                found[use].append(event["_id"])
+    return found
