@@ -169,8 +169,9 @@ def outdated_copies(
     the ids of the events."""
     found: defaultdict[Use, list[int]] = defaultdict(list)
     for event in (change.new for change in changes if change.new):
-        for field, copy in ((field, copy) for field in LINKED for copy in event.get(field) or ()):
-            use = (field, copy["_id"])
-            if use in uses and records.get(use, {}).get("version") != copy["version"]:
-                found[use].append(event["_id"])
+        for field, copies in ((name, event.get(name) or ()) for name in LINKED):
+            for copy in copies:
+                use = (field, copy["_id"])
+                if use in uses and records.get(use, {}).get("version") != copy["version"]:
+                    found[use].append(event["_id"])
     return found
