@@ -157,6 +157,10 @@ async def test_lost_changes_are_counted_anew(api: Api, monkeypatch: pytest.Monke
     monkeypatch.setattr(api.store.feed._database, "watch", refuses)
     await api.store.feed.catch_up()
     assert api.store.feed.has_lost_changes
+    checkpoint = await api.store.database["meta"].find_one({"_id": CHECKPOINT})
+    await api.event(**LINKS)
+    await api.store.usage.count()
+    assert await api.store.database["meta"].find_one({"_id": CHECKPOINT}) == checkpoint
     await api.store.maintain()
     assert await differences(api.store) == []
 

@@ -91,6 +91,8 @@ class UsageCounters:
         """Count all writes that were acknowledged before the call."""
         async with self._turn:
             await self._feed.catch_up()
+            if self._feed.has_lost_changes:
+                return  # the checkpoint must stay until everything is counted again
             until, checkpoint = self._feed.time, await self._checkpoint()
             self._feed.drop_counted(checkpoint)
             changes = [change for change in self._feed.uncounted if change.at <= until]
