@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pymongo
 from bson import Timestamp
 from pymongo import UpdateOne
 
@@ -18,6 +19,8 @@ from service.store.mongo.client import Database, read_clock
 
 RANGE = 50_000
 """Ids of linked records counted by one command."""
+RECOUNT_SECONDS = 6 * 3600
+"""Time limit of the whole count."""
 Report = Callable[[str, int, int], None]
 """(step, number done, number in all) -> shows the progress."""
 
@@ -27,7 +30,8 @@ async def recount_if_needed(database: Database, report: Report, *, is_lost: bool
     if is_lost or not await _has_checkpoint(database):
         async with hold_lease(database, "recount"):
             if is_lost or not await _has_checkpoint(database):
-                await recount(database, report)
+                with pymongo.timeout(RECOUNT_SECONDS):
+                    await recount(database, report)
 
 
 async def _has_checkpoint(database: Database) -> bool:
