@@ -156,7 +156,7 @@ class ChangeFeed:
         if plural == EVENT.plural and (change := parse(said)).touched != frozenset():
             self._events.append(change)
             self.next_event += 1
-            self.uncounted.extend([change] if change.has_links else [])
+            self.uncounted.extend([change] if change.steps else [])
 
     def _forget(self) -> None:
         """Drop all changes, as some may be missing, and go to a position at which nothing was read yet."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from bson import Timestamp
@@ -26,6 +27,22 @@ SEARCHED = ("sort", "tok")
 """Fields that are not loaded with an event."""
 
 
+Use = tuple[str, int]
+"""A link field of events, and the id of a record linked there."""
+
+
+class State(NamedTuple):
+    """How an event counts for a linked record: its end if it is public, and if it is not in the trash."""
+
+    publish_end: datetime | None = None
+    live_end: datetime | None = None
+    is_linked: bool = False
+
+
+Step = tuple[State, State]
+"""The state before and after a write."""
+
+
 class EventChange(NamedTuple):
     """One write to one event. For some updates only the touched fields are known; if not even these are,
     anything may have changed."""
@@ -38,9 +55,39 @@ class EventChange(NamedTuple):
     """Field and id of every record that the event was or is linked to."""
 
     @property
-    def has_links(self) -> bool:
-        """Whether the event is known to have linked to a record before or after the write."""
-        return any(facts.get(field) for facts in (self.old, self.new) if facts for field in LINKS)
+    def steps(self) -> dict[Use, Step]:
+        """How it changes the usage counters of linked records, if the links are known."""
+        return {} if self.new is None else steps_of(self.old, self.new)
+
+
+def steps_of(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[Use, Step]:
+    """The step of each record that an event has linked to before or after a write, if there is any."""
+    before, after = _uses(old), _uses(new)
+    pairs = {use: (before.get(use, State()), after.get(use, State())) for use in before | after}
+    return {use: (was, now) for use, (was, now) in pairs.items() if was != now}
+
+
+def _uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
+    """The state of each record that an event links to. Links of a protected event are not public."""
+    if event is None:
+        return {}
+    is_public, end = event["status"] == "publish" and not event["locked"], event["end_utc"]
+    state = State(end if is_public else None, end if event["status"] != "trash" else None, is_linked=True)
+    return {(field, copy["_id"]): state for field in LINKED for copy in event.get(field) or ()}
+
+
+def after_steps(counters: Mapping[str, Any], steps: Iterable[Step]) -> tuple[dict[str, Any], bool]:
+    """The counters after some steps, and whether the latest ends are known: the event that had the latest one
+    may have been removed."""
+    counted, are_ends_known = dict(counters), True
+    for was, now in steps:
+        counted["publish"] += bool(now.publish_end) - bool(was.publish_end)
+        for name in ("publish_end", "live_end"):
+            before, after, latest = getattr(was, name), getattr(now, name), counted[name]
+            if before and (after is None or after < before) and (latest is None or before >= latest):
+                are_ends_known = False
+            counted[name] = max(filter(None, (latest, after)), default=None)
+    return counted, are_ends_known
 
 
 def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,9 +25,8 @@ from schemas.event_representation import LINKED
 from schemas.kind import Document
 from service.background import BackgroundTasks
 from service.store.change_feed import CHECKPOINT, ChangeFeed
-from service.store.event_changes import EventChange
+from service.store.event_changes import EventChange, Step, Use, after_steps
 from service.store.links.fanout import Fanout
-from service.store.links.usage_changes import Step, Use, after_steps, steps_of
 from service.store.mongo.client import Database, collections
 from service.store.mongo.loaders import find_in_many
 
@@ -108,7 +107,7 @@ class UsageCounters:
         return found["at"] if found else Timestamp(0, 1)
 
     async def _count_all(self, changes: Collection[EventChange], until: Timestamp) -> None:
-        steps = [(change.at, steps_of(change.old, change.new)) for change in changes if change.new]
+        steps = [(change.at, change.steps) for change in changes]
         uses = {use for _, its in steps for use in its}
         for _ in range(MAX_ATTEMPTS):
             records = await self._load(uses)

@@ -157,8 +157,9 @@ class Updater:
         query = {"_id": stored["_id"], "version": stored["version"]}
         await self._write(kind, query, change, new)
         record = after(stored, change)
-        linked = [record] if fields.keys() & kind.links.keys() else []
-        current = await self._usage.follow(linked) if kind.links else {}
+        if kind is EVENT and fields.keys() & {"status", "locked", "end_utc"}:
+            self._usage.count_soon()
+        current = await self._usage.follow([record]) if fields.keys() & kind.links.keys() else {}
         return current.get(record["_id"], record), job
 
     async def _write(self, kind: Kind, query: Document, change: Document, new: Linked) -> None:
