@@ -98,7 +98,9 @@ class Creator:
                 return outcomes
             try:
                 async with self._import_turn if rows[0].import_key else nullcontext():
-                    drafts, refused, new = await self._draft_all(kind, left, is_first_try=not attempt)
+                    drafts, refused, new = await self._draft_all(
+                        kind, left, expect_free=not attempt and len(left) == 1
+                    )
                     if rows[0].import_key:
                         # Not with the events: an interrupted import is run again, and finds these records.
                         await self._drafter.insert_linked(new)
@@ -110,7 +112,7 @@ class Creator:
         return outcomes | {row: Unavailable() for row in rows if row not in outcomes}
 
     async def _draft_all(
-        self, kind: Kind, rows: Sequence[NewRecord], *, is_first_try: bool
+        self, kind: Kind, rows: Sequence[NewRecord], *, expect_free: bool
     ) -> tuple[Drafts, Outcomes, Linked]:
         """The documents of valid rows, the problems of the others, and the linked records to create."""
         lookups = await self._drafter.look_up(kind, [row.data for row in rows])
@@ -126,11 +128,11 @@ class Creator:
                 refused[row] = problem
         if not kind.is_post:
             refused |= await remove_twins(self._database, kind, drafts)
-        refused |= await self._link(kind, drafts, lookups.resolver, is_first_try=is_first_try)
+        refused |= await self._link(kind, drafts, lookups.resolver, expect_free=expect_free)
         return drafts, refused, lookups.resolver.new
 
     async def _link(
-        self, kind: Kind, drafts: Drafts, resolver: LinkResolver, *, is_first_try: bool
+        self, kind: Kind, drafts: Drafts, resolver: LinkResolver, *, expect_free: bool
     ) -> Outcomes:
         """Complete the documents, also those of new linked records, and embed the links of events. Remove
         events that get too large."""
@@ -139,7 +141,7 @@ class Creator:
             row: resolver.resolve({name: row.data.get(name) for name in kind.links}, row.caller)
             for row in drafts
         }
-        await self._drafter.complete(kind, list(drafts.values()), is_first_try=is_first_try)
+        await self._drafter.complete(kind, list(drafts.values()), expect_free=expect_free)
         await self._drafter.complete_linked(resolver.new)
         for row, record in list(drafts.items()):
             try:

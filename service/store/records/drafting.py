@@ -89,10 +89,10 @@ class Drafter:
         counters = {"events": dict(UNUSED)} if kind.embedded_fields else {}
         return record | counters | head
 
-    async def complete(self, kind: Kind, records: Sequence[Document], *, is_first_try: bool = False) -> None:
+    async def complete(self, kind: Kind, records: Sequence[Document], *, expect_free: bool = False) -> None:
         """Give every record its id, a free slug and its search fields."""
         slugs = await self.slugs.free_for_all(
-            kind.plural, [record["slug"] for record in records], is_first_try=is_first_try
+            kind.plural, [record["slug"] for record in records], expect_free=expect_free
         )
         ids = await self._ids.many(kind.id_space, len(records))
         for record, slug, id in zip(records, slugs, ids, strict=True):

@@ -37,12 +37,12 @@ class Slugs:
         return chosen
 
     async def free_for_all(
-        self, plural: str, desired: Sequence[str], own: int | None = None, *, is_first_try: bool = False
+        self, plural: str, desired: Sequence[str], own: int | None = None, *, expect_free: bool = False
     ) -> list[str]:
-        """Reserve a different free slug for each record of a batch. At the first try unknown slugs are
-        expected to be free: most are, and the unique index refuses the others."""
+        """Reserve a different free slug for each record of a batch. With `expect_free`, unknown slugs are not
+        looked up: for a single record this is cheaper, and the unique index refuses those that are taken."""
         async with self._turn:
-            if is_first_try and self._are_new(plural, desired):
+            if expect_free and self._are_new(plural, desired):
                 self._reserved.update(((plural, slug), slug) for slug in desired)
                 return list(desired)
             return await self._reserve(plural, desired, own)
