@@ -21,6 +21,7 @@ from service.store.lists.event_filters import DATES
 from service.store.lists.histograms import Histogram, Window
 from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery, can_evaluate, fields_of, matches
+from service.store.lists.resolver import FilterResolver
 from service.store.lists.totals import TooManyPairs, Totals
 from tests.conftest import Api
 
@@ -135,7 +136,8 @@ async def test_any_range_of_time_is_counted(api: Api, zone: str, by_histogram: l
         end = start + chance.choice([timedelta(), timedelta(hours=3), timedelta(1), timedelta(5)])
         await api.made("events", title="Event", timezone="UTC", start_date=str(start), end_date=str(end))
     site = replace(store.site, zone=parse_zone(zone))
-    lists = Lists(store.database, site, store.feed, store.vocabulary, store.usage)
+    resolver = FilterResolver(store.database, site, store.feed, store.vocabulary, store.usage)
+    lists = Lists(store.database, store.feed, resolver)
     for _ in range(300):
         names = chance.sample(sorted(DATES), chance.randint(1, 4))
         query: dict[str, Any] = {name: str(some_moment(chance)) for name in names}

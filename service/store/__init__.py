@@ -19,6 +19,7 @@ from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.usage import UsageCounters
 from service.store.lists.pages import Lists, Page
+from service.store.lists.resolver import FilterResolver
 from service.store.mongo.client import Client, Database, connect
 from service.store.mongo.id_blocks import Ids
 from service.store.records.creation import Creator
@@ -46,7 +47,8 @@ class Store:
         self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site)
         self.usage = UsageCounters(database, self.feed, self.fanout, self._tasks)
         self.tokens = Tokens(database, self.ids, self._tasks)
-        self.lists = Lists(database, site, self.feed, self.vocabulary, self.usage)
+        resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.usage)
+        self.lists = Lists(database, self.feed, resolver)
         self.page = self.lists.page
         reader, tree = Reader(database, self.passwords, self.usage), CategoryTree(client, database)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch

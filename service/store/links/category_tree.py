@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists, not_found
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.link_refs import name_key
-from service.store.mongo.client import Client, Database, Session
+from service.store.mongo.client import Client, Database, Session, in_transaction
 
 LOCK = {"_id": "category-tree"}
 CIRCLE = Text("A category cannot be its own ancestor.")
@@ -96,7 +96,7 @@ class CategoryTree:
 
         return await self._locked(work)
 
-    async def _locked(self, work: Callable[[Session], Awaitable[Result]]) -> Result:
+    async def _locked(self, work: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
         """Run the work in a transaction that excludes other changes to the tree."""
         locks = self._database["counters"]
 
@@ -106,8 +106,7 @@ class CategoryTree:
 
         # Outside the transaction: an upsert inside one can violate a unique index on old servers.
         await locks.update_one(LOCK, {"$setOnInsert": {"n": 0}}, upsert=True)
-        async with await self._client.start_session() as session:
-            return await session.with_transaction(locked)
+        return await in_transaction(self._client, locked)
 
     async def _ancestors(self, kind: Kind, parent: int, session: Session) -> list[int]:
         if not parent:

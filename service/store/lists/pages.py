@@ -9,9 +9,7 @@ from schemas.caller import Caller
 from schemas.errors import PageNotFound, Problems, Unavailable
 from schemas.event import EVENT
 from schemas.kind import Document, Kind, load
-from schemas.site import Site
 from service.store.change_feed import ChangeFeed
-from service.store.links.usage import UsageCounters
 from service.store.lists.event_filters import event_list
 from service.store.lists.histograms import END, START, Window
 from service.store.lists.other_filters import post_list, term_list
@@ -20,7 +18,7 @@ from service.store.lists.resolver import FilterResolver
 from service.store.lists.totals import Totals
 from service.store.mongo.client import Database, aggregate, collections
 from service.store.mongo.coalescing import Batcher
-from service.store.search import Vocabulary
+from service.store.mongo.loaders import aggregate_many
 
 MAX_COUNTED = 20
 """Lists of at most this many records are counted for every page; longer ones get a histogram."""
@@ -42,17 +40,9 @@ class Page(NamedTuple):
 class Lists:
     """Finds pages of lists."""
 
-    def __init__(
-        self,
-        database: Database,
-        site: Site,
-        feed: ChangeFeed,
-        vocabulary: Vocabulary,
-        usage: UsageCounters,
-    ) -> None:
-        self._site, self._feed = site, feed
-        self._resolver = FilterResolver(database, site, feed, vocabulary, usage)
-        self._totals = Totals(database, site, feed)
+    def __init__(self, database: Database, feed: ChangeFeed, resolver: FilterResolver) -> None:
+        self._site, self._feed, self._resolver = resolver.site, feed, resolver
+        self._totals = Totals(database, resolver.site, feed)
         self._collection = collections(database)
         self._batcher = Batcher[ListQuery, list[Document]](self._read_together, MAX_IN_FLIGHT, MAX_BATCH)
 
@@ -135,14 +125,10 @@ class Lists:
         return rows or []
 
     async def _read_together(self, pages: Sequence[ListQuery]) -> dict[ListQuery, list[Document]]:
-        first, *others = [[*page.pipeline, {"$set": {"part": at}}] for at, page in enumerate(pages)]
-        unions = [
-            {"$unionWith": {"coll": page.plural, "pipeline": pipeline}}
-            for page, pipeline in zip(pages[1:], others, strict=True)
-        ]
         found: dict[ListQuery, list[Document]] = {page: [] for page in pages}
-        for row in await aggregate(self._collection(pages[0].plural), [*first, *unions]):
-            found[pages[row.pop("part")]].append(row)
+        pipelines = [(page.plural, page.pipeline) for page in pages]
+        for at, row in await aggregate_many(self._collection, pipelines):
+            found[pages[at]].append(row)
         return found
 
 

@@ -4,10 +4,10 @@ the last majority-committed write tells whether there is anything new."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cache
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pymongo.database
 from bson import ObjectId, Timestamp
@@ -31,6 +31,7 @@ Client = AsyncIOMotorClient[Row]
 Database = AsyncIOMotorDatabase[Row]
 Collection = AsyncIOMotorCollection[Row]
 Session = AsyncIOMotorClientSession
+Result = TypeVar("Result")
 
 
 def collections(database: Database) -> Callable[[str], Collection]:
@@ -46,6 +47,13 @@ async def find(collection: Collection, query: Mapping[str, Any], shown: Mapping[
 async def aggregate(collection: Collection, pipeline: list[Row], **options: Any) -> list[Row]:
     """Run an aggregation and return all rows, in a single call to a thread."""
     return await asyncio.to_thread(lambda: list(collection.delegate.aggregate(pipeline, **options)))
+
+
+async def in_transaction(client: Client, work: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
+    """Run the work in a transaction; after a conflict it is repeated, so it must have no other effects."""
+    async with await client.start_session() as session:
+        result: Result = await session.with_transaction(work)
+        return result
 
 
 def connect(uri: str) -> Client:

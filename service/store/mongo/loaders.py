@@ -54,9 +54,19 @@ async def find_in_many(
     if len(parts) == 1:
         plural, wanted = parts[0]
         return [(0, row) for row in await find(collection(plural), wanted, shown)]
+    project = Row({"$project": shown})
+    pipelines = [(plural, [Row({"$match": wanted}), project]) for plural, wanted in parts]
+    return await aggregate_many(collection, pipelines)
+
+
+async def aggregate_many(
+    collection: Callable[[str], Collection], pipelines: Sequence[tuple[str, list[Row]]]
+) -> list[tuple[int, Row]]:
+    """Run several pipelines, each on its collection, as one command. Every row comes with the number of its
+    pipeline."""
     first, *others = [
-        Row(coll=plural, pipeline=[{"$match": wanted}, {"$project": shown}, {"$set": {"part": at}}])
-        for at, (plural, wanted) in enumerate(parts)
+        Row(coll=plural, pipeline=[*stages, {"$set": {"part": at}}])
+        for at, (plural, stages) in enumerate(pipelines)
     ]
     united = [*first["pipeline"], *({"$unionWith": other} for other in others)]
     rows = await aggregate(collection(first["coll"]), united)

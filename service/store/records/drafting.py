@@ -17,7 +17,7 @@ from schemas.site import Site
 from schemas.slugs import slug_of
 from service.store.links.category_tree import CIRCLE, CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
-from service.store.mongo.client import Database, Session
+from service.store.mongo.client import Database, Session, in_transaction
 from service.store.mongo.id_blocks import Ids
 from service.store.mongo.inserts import UNSTORABLE, insert_each
 from service.store.records.slugs import Slugs
@@ -133,8 +133,7 @@ class Drafter:
             await insert_each(self._database[kind.plural], records, session)
 
         try:
-            async with await self._database.client.start_session() as session:
-                await session.with_transaction(insert)
+            await in_transaction(self._database.client, insert)
         except UNSTORABLE as error:
             return {record["_id"]: error for record in records}
         return {}

@@ -23,7 +23,7 @@ from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout, is_copied
 from service.store.links.resolving import Linked, copies_of
 from service.store.links.usage import UsageCounters
-from service.store.mongo.client import Database, Session
+from service.store.mongo.client import Database, Session, in_transaction
 from service.store.mongo.loaders import HIDDEN_FIELDS, Ref
 from service.store.records.drafting import NO_PROBLEMS, Drafter
 from service.store.records.reading import Reader
@@ -174,8 +174,7 @@ class Updater:
         if "parent" in change["$set"] and not await self._tree.move(kind, query, change):
             raise VersionChanged
         if new:
-            async with await self._database.client.start_session() as session:
-                await session.with_transaction(write)
+            await in_transaction(self._database.client, write)
         elif "parent" not in change["$set"]:
             await write()
 
