@@ -52,6 +52,24 @@ async def test_who_asks_while_a_look_is_under_way_waits_for_the_next() -> None:
     assert looks.made == [[1], [1, 2]]
 
 
+async def test_nobody_waits_for_a_slow_batch() -> None:
+    ended = asyncio.Event()
+
+    async def looks(asked: Sequence[int]) -> dict[int, int]:
+        if 1 in asked:
+            await ended.wait()
+        return {number: number**2 for number in asked}
+
+    batch = Batcher[int, int](looks, slow_seconds=0.01)
+    slow = batch.load(1)
+    await asyncio.sleep(0)
+    assert await batch.load(2) == 4
+    assert await batch.load(3) == 9
+    assert not slow.done()
+    ended.set()
+    assert await slow == 1
+
+
 async def test_callers_after_a_cancelled_batch_are_answered() -> None:
     looks = Looks()
     batch = Batcher[int, int](looks)

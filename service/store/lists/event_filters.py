@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, time
+from functools import lru_cache
 from typing import Any
 
 from schemas.caller import Caller
@@ -12,7 +13,7 @@ from schemas.errors import Problems
 from schemas.event_representation import LINKED
 from schemas.kind import Kind
 from schemas.site import Site
-from schemas.zones import MIDNIGHT
+from schemas.zones import MIDNIGHT, Zone
 from service.store.lists.query import UNLOCKED, Condition, ListQuery, ordered, visible
 from service.store.lists.resolver import FilterResolver
 
@@ -66,9 +67,9 @@ def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) ->
     """Bounds on start and end. Without a `starts_*` or `ends_*` filter the list covers the next two years."""
     sent = {name: query[name] for name in DATES if query.get(name) is not None}
     if not sent.keys() - {"start_date", "end_date"}:
-        now = site.now()
-        sent.setdefault("start_date", Moment(instant=now))
-        sent.setdefault("end_date", parse_moment("now +2 years", now, site.zone))
+        now, end = _default_window(site.now(), site.zone)
+        sent.setdefault("start_date", now)
+        sent.setdefault("end_date", end)
     conditions = []
     for name, moment in sent.items():
         field, by_day, edge, by_instant = DATES[name]
@@ -86,6 +87,11 @@ def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) ->
         if field == "start_utc" and operator.startswith("$g"):
             conditions.append({"end_utc": {operator: bound}})
     return conditions
+
+
+@lru_cache(1)
+def _default_window(now: datetime, zone: Zone) -> tuple[Moment, Moment]:
+    return Moment(instant=now), parse_moment("now +2 years", now, zone)
 
 
 def _edge_of_day(moment: Moment, edge: time, site: Site) -> datetime:

@@ -25,8 +25,8 @@ MAX_COUNTED = 20
 MAX_SKIPPED = 1000
 """A page behind at most this many records is found by skipping them."""
 MAX_ATTEMPTS = 10
-MAX_IN_FLIGHT, MAX_BATCH = 2, 8
-"""Concurrent commands for pages, and pages read by one of them."""
+MAX_BATCH, SLOW_SECONDS = 16, 0.05
+"""Pages read by one command, and after which time further pages do not wait for it."""
 NO_PROBLEMS = Problems()
 
 
@@ -44,7 +44,9 @@ class Lists:
         self._site, self._feed, self._resolver = resolver.site, feed, resolver
         self._totals = Totals(database, resolver.site, feed)
         self._collection = collections(database)
-        self._batcher = Batcher[ListQuery, list[Document]](self._read_together, MAX_IN_FLIGHT, MAX_BATCH)
+        self._batcher = Batcher[ListQuery, list[Document]](
+            self._read_together, max_batch=MAX_BATCH, slow_seconds=SLOW_SECONDS
+        )
 
     async def query(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS

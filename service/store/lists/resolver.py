@@ -18,7 +18,8 @@ from service.store.change_feed import ChangeFeed
 from service.store.links.fanout import FIELD
 from service.store.links.usage import UsageCounters
 from service.store.lists.query import visible
-from service.store.mongo.client import Database
+from service.store.mongo.client import Database, aggregate
+from service.store.mongo.loaders import HEAD_FIELDS, RecordLoader
 from service.store.search import Vocabulary
 
 MAX_CACHED = 10_000
@@ -36,7 +37,7 @@ class FilterResolver:
         usage: UsageCounters,
     ) -> None:
         self.database, self.site, self.vocabulary, self.usage = database, site, vocabulary, usage
-        self._feed = feed
+        self._feed, self._heads = feed, RecordLoader(database, HEAD_FIELDS)
         self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(MAX_CACHED)
 
     async def _cached(self, kind: Kind, wanted: Sequence[Any], load: Callable[[], Awaitable[Any]]) -> Any:
@@ -60,7 +61,7 @@ class FilterResolver:
         shown = {"$project": {"slug": 1, "key": 1, "below": 1}}
         candidates = Candidates()
         pipeline = [{"$match": condition(wanted)}, below, shown]
-        for row in await self.database[kind.plural].aggregate(pipeline).to_list(None):
+        for row in await aggregate(self.database[kind.plural], pipeline):
             candidates.add(kind, row)
         ids: dict[int, None] = {}
         for text in wanted:
@@ -76,12 +77,12 @@ class FilterResolver:
         return [row["_id"] for row in rows if row["status"] != "trash" and caller.sees(row)]
 
     async def require(self, kind: Kind, name: str, ids: list[int]) -> list[Document]:
-        """Raise InvalidFields unless every id exists; return status and author of each record."""
-        shown = {"status": 1, "author": 1}
-        rows = await self.database[kind.plural].find({"_id": {"$in": ids}}, shown).to_list(None)
-        if unknown := sorted(set(ids) - {row["_id"] for row in rows}):
+        """Raise InvalidFields unless every id exists; return the heads of the records."""
+        wanted = [(kind.plural, id) for id in sorted(ids)]
+        found = await self._heads.load_many(wanted)
+        if unknown := [id for plural, id in wanted if (plural, id) not in found]:
             raise InvalidFields({name: not_found(kind.name, unknown[0])})
-        return rows
+        return [found[one] for one in wanted]
 
     async def linked_ids(self, kind: Kind, name: str, event: int, caller: Caller) -> list[int]:
         """Ids that an event links to, none if it is protected; InvalidFields if the caller may not see it."""

@@ -38,6 +38,8 @@ class LiveHistogram(NamedTuple):
     """The histogram of a filter, and from where on changes have to be applied to it."""
 
     histogram: Histogram
+    asked: ListQuery
+    """A list with this filter."""
     at: Timestamp
     """The time of the snapshot that it was built from."""
     next_change: int
@@ -72,7 +74,7 @@ class Totals:
         if (live := self._live.pop(asked.key, None)) is None:
             return None
         changes = self._feed.events_since(live.next_change)
-        if changes is None or not all(apply(live, asked, change) for change in changes):
+        if changes is None or not all(apply(live, change) for change in changes):
             return None
         self._live[asked.key] = live._replace(next_change=self._feed.next_event)
         return live.histogram
@@ -107,19 +109,22 @@ class Totals:
         if len(rows) > MAX_PAIRS:
             raise TooManyPairs
         histogram = Histogram(self._slots, {int(row["_id"]): row["n"] for row in rows})
-        live = LiveHistogram(histogram, said["cursor"]["atClusterTime"], first)
+        live = LiveHistogram(histogram, asked, said["cursor"]["atClusterTime"], first)
         self._live[asked.key] = live
         return live
 
 
-def apply(live: LiveHistogram, asked: ListQuery, change: EventChange) -> bool:
+def apply(live: LiveHistogram, change: EventChange) -> bool:
     """Apply a change to the histogram of a filter; return False if the change is not known well enough."""
-    if change.at <= live.at or (change.touched is not None and not change.touched & asked.fields):
+    asked = live.asked
+    if change.touched is not None and not change.touched & asked.fields:
+        return True
+    if change.new is not None and any(change.links.isdisjoint(wanted) for wanted in asked.links):
+        return True  # most changes: different lists are a fifth faster while events change
+    if change.at <= live.at:
         return True
     if change.new is None:
         return False
-    if any(change.links.isdisjoint(wanted) for wanted in asked.links):
-        return True  # most changes: different lists are a fifth faster while events change
     for event, step in ((change.old, -1), (change.new, 1)):
         if event and matches(asked.conditions, event):
             live.histogram.add(event, step)

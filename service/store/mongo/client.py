@@ -23,6 +23,8 @@ from config import SettingError
 
 DUPLICATE = 11000
 """The server's error code for a duplicate key."""
+FIRST_BATCH = 10_000
+"""Rows that an aggregation returns at once; by default MongoDB returns 101, and the rest on request."""
 RETRY_SECONDS = 0.05
 MAX_WAIT_SECONDS = 5.0
 """How long to wait for a new primary to commit a first write of its own term."""
@@ -46,6 +48,7 @@ async def find(collection: Collection, query: Mapping[str, Any], shown: Mapping[
 
 async def aggregate(collection: Collection, pipeline: list[Row], **options: Any) -> list[Row]:
     """Run an aggregation and return all rows, in a single call to a thread."""
+    options = {"batchSize": FIRST_BATCH, **options}
     return await asyncio.to_thread(lambda: list(collection.delegate.aggregate(pipeline, **options)))
 
 

@@ -15,17 +15,21 @@ Value = TypeVar("Value")
 
 class Batcher(Generic[Key, Value]):
     """Callers that arrive while a batch is in flight wait for the next one, so that nobody gets data read
-    before they asked. At most `in_flight` batches are in flight, each of at most `max_batch` keys."""
+    before they asked. At most `in_flight` batches are in flight, each of at most `max_batch` keys. One that
+    takes longer than `slow_seconds` does not count: callers do not wait for it to end."""
 
     def __init__(
         self,
         load_batch: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]],
         in_flight: int = 1,
         max_batch: int | None = None,
+        slow_seconds: float | None = None,
     ) -> None:
         self._load_batch, self._max_in_flight, self._max_batch = load_batch, in_flight, max_batch
+        self._slow_seconds = slow_seconds
         self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._slow: set[asyncio.Task[None]] = set()
 
     def load(self, key: Key) -> asyncio.Future[Value | None]:
         # One future per caller: a cancelled caller does not affect the others.
@@ -35,31 +39,39 @@ class Batcher(Generic[Key, Value]):
         return result
 
     def _start(self) -> None:
-        if self._waiting and len(self._tasks) < self._max_in_flight:
-            task = asyncio.create_task(self._load_waiting())
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+        if not self._waiting or len(self._tasks) - len(self._slow) >= self._max_in_flight:
+            return
+        task = asyncio.create_task(self._load_waiting())
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        if self._slow_seconds is not None:
+            asyncio.get_running_loop().call_later(self._slow_seconds, self._pass, task)
+
+    def _pass(self, task: asyncio.Task[None]) -> None:
+        if task in self._tasks:
+            self._slow.add(task)
+            self._start()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._start()  # a cancelled batch must not leave later callers waiting
+        self._slow.discard(task)
+        self._start()  # even after a cancelled batch: it must not leave later callers waiting
 
     async def _load_waiting(self) -> None:
-        while self._waiting:
-            batch = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._max_batch))}
-            try:
-                found = await self._load_batch(list(batch))
-            except asyncio.CancelledError:
-                for result in pending(batch.values()):
-                    result.cancel()
-                raise
-            except Exception as error:  # every caller of the batch gets an exception object of its own
-                for result in pending(batch.values()):
-                    result.set_exception(copy.copy(error))
-            else:
-                for key, results in batch.items():
-                    for result in pending([results]):
-                        result.set_result(found.get(key))
+        batch = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._max_batch))}
+        try:
+            found = await self._load_batch(list(batch)) if batch else {}
+        except asyncio.CancelledError:
+            for result in pending(batch.values()):
+                result.cancel()
+            raise
+        except Exception as error:  # every caller of the batch gets an exception object of its own
+            for result in pending(batch.values()):
+                result.set_exception(copy.copy(error))
+        else:
+            for key, results in batch.items():
+                for result in pending([results]):
+                    result.set_result(found.get(key))
 
 
 def pending(
