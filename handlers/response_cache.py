@@ -11,7 +11,7 @@ import orjson
 from cachetools import LRUCache
 
 from handlers.prepared_response import PreparedResponse
-from handlers.responses import JSON, entity_tag, to_json
+from handlers.responses import JSON, Fragment, RecordState, representation_tag, to_json
 from handlers.store_protocol import Head, Ref, Store
 from schemas.dates import Moment, is_fixed
 from schemas.event import EVENT
@@ -24,8 +24,6 @@ FRAGMENT_BYTES, RESPONSE_BYTES = 96 * 1024 * 1024, 40 * 1024 * 1024
 pages that are requested once would otherwise displace the records that other pages are made of."""
 ENTRY_BYTES = 1000
 """Estimated overhead of each entry: its key, headers and ETag."""
-REPRESENTATION_VERSION = 2
-"""Part of every ETag. Increment it when the representation changes, to invalidate clients' cached copies."""
 TIME_DEPENDENT = ("strict_dates", "only_with_upcoming")
 """Parameters whose results depend on the current time."""
 Key = tuple[Hashable, ...]
@@ -108,16 +106,11 @@ def expires_at(query: Mapping[str, Any], sent: Iterable[tuple[str, str]], site: 
     return site.zone.to_utc(datetime.combine(tomorrow, time()))
 
 
-class RecordState(NamedTuple):
-    """What a rendering depends on: the record's version and, for a term, its number of events."""
-
-    version: int
-    events: int | None
-
-
 def state_of(kind: Kind, record: Head) -> RecordState:
     # A term is shown with its event count, which changes without a new version of the term.
-    return RecordState(record["version"], None if kind.is_post else record["events"]["publish"])
+    return RecordState(
+        record["_id"], record["version"], None if kind.is_post else record["events"]["publish"]
+    )
 
 
 def selected(body: bytes, context: RenderContext) -> bytes:
@@ -132,20 +125,25 @@ class FragmentCache:
     def __init__(self, store: Store, cache: ByteCache) -> None:
         self._store, self._cache = store, cache
 
-    async def render_list(self, kind: Kind, heads: Sequence[Head], context: RenderContext) -> list[bytes]:
+    async def render_list(self, kind: Kind, heads: Sequence[Head], context: RenderContext) -> list[Fragment]:
         """The rendered records of a page, in page order."""
         shared = ("fragment", context.site.namespace, kind.name, context.caller.visibility_key)
-        found: dict[int, bytes | None] = {}
+        found: dict[int, Fragment | None] = {}
         for head in heads:
-            state, body = self._cache.take(*shared, head["_id"]) or (None, None)
-            found[head["_id"]] = body if state == state_of(kind, head) else None
-        missing = [id for id, body in found.items() if body is None]
+            cached: Fragment | None = self._cache.take(*shared, head["_id"])
+            found[head["_id"]] = cached if cached and cached.state == state_of(kind, head) else None
+        missing = [id for id, fragment in found.items() if fragment is None]
         for record in await self._store.fetch(kind, missing) if missing else ():
             if context.caller.sees(record):  # it may have been hidden since the query
                 body = to_json(shown_in_list(kind, record, context))
-                found[record["_id"]] = body
-                self._cache.keep((state_of(kind, record), body), len(body), *shared, record["_id"])
-        return [selected(body, context) for body in found.values() if body is not None]
+                found[record["_id"]] = fragment = Fragment(state_of(kind, record), body)
+                self._cache.keep(fragment, len(body), *shared, record["_id"])
+        shown = [fragment for fragment in found.values() if fragment is not None]
+        return (
+            [Fragment(state, selected(body, context)) for state, body in shown]
+            if context.selection
+            else shown
+        )
 
 
 def shown_in_list(kind: Kind, record: Document, context: RenderContext) -> Document:
@@ -206,15 +204,4 @@ def read_response(kind: Kind, record: Document, context: RenderContext) -> Prepa
 
 def record_tag(kind: Kind, head: Head, context: RenderContext, occasion: str = "read") -> str:
     """The ETag of a record, derived from everything its representation depends on."""
-    version, events = state_of(kind, head)
-    depends = (
-        REPRESENTATION_VERSION,
-        context.site.representation_key,
-        context.key,
-        occasion,
-        kind.name,
-        head["_id"],
-        version,
-        events,
-    )
-    return entity_tag(version, repr(depends).encode())
+    return representation_tag(head["version"], context, occasion, kind.name, state_of(kind, head))

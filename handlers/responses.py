@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -16,6 +16,24 @@ from handlers.prepared_response import OutgoingResponse, PreparedResponse
 from schemas.kind import Document, Kind, RenderContext
 
 JSON = "application/json; charset=utf-8"
+REPRESENTATION_VERSION = 3
+"""Part of every ETag. Increment it when the representation changes, to invalidate clients' cached copies."""
+
+
+class RecordState(NamedTuple):
+    """What the representation of a record depends on: its id and version and, for a term, its number of
+    events."""
+
+    id: int
+    version: int
+    events: int | None
+
+
+class Fragment(NamedTuple):
+    """A record rendered for a list."""
+
+    state: RecordState
+    body: bytes
 
 
 def to_json(data: Any) -> bytes:
@@ -43,6 +61,12 @@ def entity_tag(version: object, content: bytes) -> str:
     return f'"{version}-{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
 
 
+def representation_tag(version: int, context: RenderContext, *depends: object) -> str:
+    """The ETag of a representation, derived from everything that it depends on."""
+    shared = (REPRESENTATION_VERSION, context.site.representation_key, context.key)
+    return entity_tag(version, repr((shared, depends)).encode())
+
+
 def record_response(
     kind: Kind, record: Document, context: RenderContext, tag: str, warnings: list[str], status: int = 200
 ) -> OutgoingResponse:
@@ -66,7 +90,7 @@ def list_response(
     pairs: list[tuple[str, str]],
     kind: Kind,
     total: int,
-    items: list[bytes],
+    items: list[Fragment],
     query: Mapping[str, Any],
     context: RenderContext,
 ) -> PreparedResponse:
@@ -75,15 +99,16 @@ def list_response(
     links = {"next": number + 1 if number < pages else 0, "prev": number - 1 if number > 1 else 0}
     pages_url = list_url(pairs, kind, context)
     urls = {name: f"{pages_url}{to}" for name, to in links.items() if to}
-    body: Document = {kind.plural: [orjson.Fragment(item) for item in items]}
+    body: Document = {kind.plural: [orjson.Fragment(item.body) for item in items]}
     body["rest_url"] = f"{pages_url}{number}"
     body |= {f"{long}_rest_url": urls[name] for name, long in LINK_KEY_PREFIXES.items() if name in urls}
     body |= {"total": total, "total_pages": pages}
     headers = {"Content-Type": JSON, "X-TEC-Total": str(total), "X-TEC-TotalPages": str(pages)}
     if urls:
         headers["Link"] = ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())
-    rendered = to_json(body)
-    return PreparedResponse(rendered, headers | {"ETag": entity_tag(total, rendered)})
+    # Not a hash of the body: that of a page takes as long as parsing its query.
+    tag = representation_tag(total, context, body["rest_url"], [item.state for item in items])
+    return PreparedResponse(to_json(body), headers | {"ETag": tag})
 
 
 LINK_KEY_PREFIXES = {"next": "next", "prev": "previous"}
