@@ -20,8 +20,6 @@ from service.store.mongo.client import Database, aggregate, collections
 from service.store.mongo.coalescing import Batcher
 from service.store.mongo.loaders import aggregate_many
 
-MAX_COUNTED = 20
-"""Lists of at most this many records are counted for every page; longer ones get a histogram."""
 MAX_SKIPPED = 1000
 """A page behind at most this many records is found by skipping them."""
 MAX_ATTEMPTS = 10
@@ -84,13 +82,14 @@ class Lists:
         if skip > MAX_SKIPPED:
             return await self._deep(asked, window)
         if self._totals.is_known(asked):
-            page = Page(await self._read_batched(asked), MAX_COUNTED + 1)
+            heads = await self._read_batched(asked)
         else:
-            page = split(await self._read_batched(asked.counted(MAX_COUNTED + 1)))
-        if page.total <= MAX_COUNTED:
-            return page
+            most = self._totals.max_counted(asked)
+            heads, total = split(await self._read_batched(asked.counted(most + 1)))
+            if total <= most:
+                return Page(heads, total)
         histogram = await self._totals.histogram(asked)
-        return Page(page.heads, histogram.total(window)) if histogram else await self._counted(asked)
+        return Page(heads, histogram.total(window)) if histogram else await self._counted(asked)
 
     async def _deep(self, asked: ListQuery, window: Window) -> Page:
         """Find a page of a long list from the beginning of the slot that it is in, or from the nearer end."""

@@ -30,6 +30,13 @@ CACHED_PAIRS = 2_000_000
 """Maximum number of pairs of slots in all histograms of a process, 16 bytes each."""
 
 
+MAX_COUNTED, MAX_COUNTED_FIRST = 20, 5000
+"""Lists of at most this many records are counted for every page, and when their filter is used for the first
+time; longer ones get a histogram."""
+MAX_REMEMBERED = 10_000
+"""Number of filters of which is known that they were used before."""
+
+
 class TooManyPairs(Exception):
     """A histogram would be too large."""
 
@@ -55,6 +62,7 @@ class Totals:
         self._live: LRUCache[bytes, LiveHistogram] = LRUCache(
             CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300
         )
+        self._asked: LRUCache[bytes, bool] = LRUCache(MAX_REMEMBERED)
         self._building = SingleFlight[bytes, LiveHistogram]()
 
     def window(self, asked: ListQuery) -> Window | None:
@@ -68,6 +76,11 @@ class Totals:
     def is_known(self, asked: ListQuery) -> bool:
         """Whether there is a histogram of this filter, which may be outdated."""
         return asked.key in self._live
+
+    def max_counted(self, asked: ListQuery) -> int:
+        """Up to which total a list is counted."""
+        is_first, self._asked[asked.key] = asked.key not in self._asked, True
+        return MAX_COUNTED_FIRST if is_first else MAX_COUNTED
 
     def current(self, asked: ListQuery) -> Histogram | None:
         """The histogram of a filter, as of the position of the feed; None if it cannot be kept current."""
