@@ -65,7 +65,8 @@ def within(event: Event, dates: list[dict[str, Any]]) -> bool:
 def histogram_of(slots: Slots, events: list[Event]) -> Histogram:
     starts = [slots.of(event[START]) for event in events]
     spans = [slots.of(event[END]) - start for event, start in zip(events, starts, strict=True)]
-    return Histogram(slots, Counter(start << SHIFT | span for start, span in zip(starts, spans, strict=True)))
+    counts = sorted(Counter(start << SHIFT | span for start, span in zip(starts, spans, strict=True)).items())
+    return Histogram(slots, [key for key, _ in counts], [number for _, number in counts])
 
 
 @pytest.mark.parametrize("name", ZONES)

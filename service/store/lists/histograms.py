@@ -94,12 +94,12 @@ def window_of(dates: Iterable[Condition], slots: Slots) -> Window | None:
 
 
 class Histogram:
-    """Numbers of events by start slot and end slot, in two sorted arrays: 16 bytes for each pair of slots."""
+    """Numbers of events by start slot and end slot, in two arrays sorted by key: 16 bytes for each pair of
+    slots."""
 
-    def __init__(self, slots: Slots, counts: Mapping[int, int]) -> None:
+    def __init__(self, slots: Slots, keys: Iterable[float], counts: Iterable[int]) -> None:
         self.slots = slots
-        self._keys = array("q", sorted(counts))
-        self._counts = array("q", (counts[key] for key in self._keys))
+        self._keys, self._counts = array("q", map(int, keys)), array("q", counts)
         self._longest = max((key & SPAN for key in self._keys), default=0)
 
     def __len__(self) -> int:

@@ -107,21 +107,23 @@ class Totals:
 
     async def _build(self, asked: ListQuery) -> LiveHistogram:
         """Build and keep a histogram. It is kept even if all callers have gone: the next one can use it."""
-        await self._feed.catch_up()  # the change stream must be open before the snapshot is taken
-        first = self._feed.next_event
-        group = {"$group": {"_id": self._slots.key_expression(), "n": {"$sum": 1}}}
+        first = self._feed.next_event  # before the snapshot is taken, so that no change is missing
+        by_key = {"$group": {"_id": self._slots.key_expression(), "n": {"$sum": 1}}}
+        # One document with two arrays is decoded several times faster than one for each key.
+        arrays = {"$group": {"_id": None, "keys": {"$push": "$_id"}, "counts": {"$push": "$n"}}}
+        found = [{"$match": {"$and": asked.conditions}}, by_key, {"$limit": MAX_PAIRS + 1}]
         with pymongo.timeout(BUILD_SECONDS):
             said = await self._database.command(
                 "aggregate",
                 EVENT.plural,
-                pipeline=[{"$match": {"$and": asked.conditions}}, group, {"$limit": MAX_PAIRS + 1}],
-                cursor={"batchSize": MAX_PAIRS + 2},
+                pipeline=[*found, {"$sort": {"_id": 1}}, arrays],
+                cursor={},
                 readConcern={"level": "snapshot"},
             )
-        rows = said["cursor"]["firstBatch"]
-        if len(rows) > MAX_PAIRS:
+        (row,) = said["cursor"]["firstBatch"] or ({"keys": [], "counts": []},)
+        if len(row["keys"]) > MAX_PAIRS:
             raise TooManyPairs
-        histogram = Histogram(self._slots, {int(row["_id"]): row["n"] for row in rows})
+        histogram = Histogram(self._slots, row["keys"], row["counts"])
         live = LiveHistogram(histogram, asked, said["cursor"]["atClusterTime"], first)
         self._live[asked.key] = live
         return live
