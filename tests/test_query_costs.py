@@ -20,7 +20,7 @@ from config import Settings
 from schemas.site import Site
 from service.app import create_app
 from service.store import Store, open_store
-from service.store.lists import pages
+from service.store.lists import pages, totals
 from service.store.mongo import client
 from tests.conftest import Api
 
@@ -129,6 +129,7 @@ async def test_lists(api: Api, store: Store, links: dict[str, int], commands: Co
     most, path = LISTS[query], "/events?" + query.format(**links)
     status, page = await api.get(path)
     assert (status, page["total"], len(page["events"])) == (200, EVENTS, 12)
+    await api.get(f"{path}&per_page=5")  # the filter is used again: from now on there is a histogram
     commands.take()
     for _ in range(5):
         await api.get(path)
@@ -147,7 +148,8 @@ async def test_new_lists(
     api: Api, links: dict[str, int], commands: Counter, monkeypatch: pytest.MonkeyPatch, max_counted: int
 ) -> None:
     """Of filters and events that are known: the page, and then the clock."""
-    monkeypatch.setattr(pages, "MAX_COUNTED", max_counted)
+    monkeypatch.setattr(totals, "MAX_COUNTED", max_counted)
+    monkeypatch.setattr(totals, "MAX_COUNTED_FIRST", max_counted)
     for query in ("", "categories={category}", "venue={venue}"):
         path = "/events?" + query.format(**links)
         for page in (1, 2):
@@ -166,7 +168,8 @@ async def test_new_lists(
 async def test_deep_pages_are_found_from_the_beginning_of_their_day(
     api: Api, store: Store, monkeypatch: pytest.MonkeyPatch, order: str, orderby: str
 ) -> None:
-    monkeypatch.setattr(pages, "MAX_COUNTED", 10)
+    monkeypatch.setattr(totals, "MAX_COUNTED", 10)
+    monkeypatch.setattr(totals, "MAX_COUNTED_FIRST", 10)
     monkeypatch.setattr(pages, "MAX_SKIPPED", 10)
     for number in range(120):
         day = f"2027-06-{number // 5 + 1:02}"
@@ -184,7 +187,8 @@ async def test_deep_pages_are_found_from_the_beginning_of_their_day(
 async def test_the_last_page_is_found_from_the_end(
     api: Api, store: Store, links: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MAX_COUNTED", 10)
+    monkeypatch.setattr(totals, "MAX_COUNTED", 10)
+    monkeypatch.setattr(totals, "MAX_COUNTED_FIRST", 10)
     monkeypatch.setattr(pages, "MAX_SKIPPED", 10)
     first = await api.ids("events", per_page="50", orderby="title")
     for page in (12, 11):

@@ -16,7 +16,7 @@ from schemas.kind import load
 from schemas.zones import parse_zone
 from service.store import Store
 from service.store.event_changes import FACTS, SEARCHED
-from service.store.lists import pages
+from service.store.lists import pages, totals
 from service.store.lists.event_filters import DATES
 from service.store.lists.histograms import Histogram, Window
 from service.store.lists.pages import Lists
@@ -105,7 +105,8 @@ async def wrong_totals(api: Api, links: dict[str, int]) -> list[Any]:
 @pytest.fixture
 def by_histogram(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Every list is long. The totals that histograms have given are noted here."""
-    monkeypatch.setattr(pages, "MAX_COUNTED", 0)
+    monkeypatch.setattr(totals, "MAX_COUNTED", 0)
+    monkeypatch.setattr(totals, "MAX_COUNTED_FIRST", 0)
     given: list[int] = []
     total = Histogram.total
 
@@ -274,7 +275,8 @@ async def test_many_ask_while_many_write(pair: tuple[Api, Api]) -> None:
 @pytest.fixture
 def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists that are long and deep after a few records."""
-    monkeypatch.setattr(pages, "MAX_COUNTED", 5)
+    monkeypatch.setattr(totals, "MAX_COUNTED", 5)
+    monkeypatch.setattr(totals, "MAX_COUNTED_FIRST", 5)
     monkeypatch.setattr(pages, "MAX_SKIPPED", 6)
 
 

@@ -16,7 +16,7 @@ from schemas.caller import EVERYBODY, PUBLIC, Caller
 from schemas.site import Site
 from service.serve import ready_app
 from service.store import Store
-from service.store.lists import pages
+from service.store.lists import totals
 from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery
 from service.store.lists.totals import LiveHistogram, Totals
@@ -28,7 +28,8 @@ from tests.conftest import Api
 async def test_a_long_default_list_has_its_histogram_before_the_first_request(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MAX_COUNTED", 2)
+    monkeypatch.setattr(totals, "MAX_COUNTED", 2)
+    monkeypatch.setattr(totals, "MAX_COUNTED_FIRST", 2)
     built: list[Any] = []
     build = Totals._build
 
