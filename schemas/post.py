@@ -8,6 +8,7 @@ from typing import Any
 
 from marshmallow import fields
 
+from schemas.caller import Caller
 from schemas.dates import show
 from schemas.errors import InvalidFields
 from schemas.fields import Choice, Flag, Picture, Status, Statuses, When, Whole
@@ -68,6 +69,20 @@ def normalize_post(changes: Document, stored: Document | None, site: Site) -> Do
         date = normalized.get("date_utc") or (stored or {})["date_utc"]
         normalized["status"] = "future" if date > site.now() else "publish"
     return normalized
+
+
+def apply_role_limits(data: Document, caller: Caller, stored: Document | None) -> Document:
+    """The data of a post, limited to what the caller's role permits."""
+    allowed = dict(data)
+    if not caller.writes_all:
+        allowed.pop("author", None)
+    if stored is None and not allowed.get("status"):
+        allowed["status"] = "publish" if caller.publishes else "draft"
+    if not caller.publishes and allowed.get("status") in ("publish", "future"):
+        allowed["status"] = "pending"
+    if "status" in allowed and not allowed["status"]:
+        del allowed["status"]
+    return allowed
 
 
 def _publication(changes: Document, site: Site) -> datetime | None:

@@ -11,6 +11,7 @@ from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from schemas.errors import NotFound
 from service.store import Store
 from service.store.change_feed import ChangeFeed
+from service.store.links import resolving
 from service.store.mongo import client
 from service.store.mongo.client import Clock, read_clock
 from service.store.mongo.loaders import RecordLoader
@@ -146,6 +147,31 @@ async def test_a_record_is_read_again_after_an_election(api: Api, monkeypatch: p
         assert status == 200
         assert shown.get("events", [shown])[0]["title"] == "Event"
         assert not answers
+    for change in ({"title": "Changed"}, {"venue": 7}):
+        answers.append(None)
+        status, _ = await api.patch(f"/events/{event['id']}", change)
+        assert status == (200 if "title" in change else 400)
+        assert not answers
+
+
+async def test_what_an_event_links_to_is_read_again_after_an_election(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venue, feed = await api.made("venues", venue="Hall"), api.store.feed
+    await feed.catch_up()
+    is_stale, find = [True], resolving.find_in_many
+
+    async def stale(*asked: Any) -> Any:
+        if not is_stale:
+            return await find(*asked)
+        pretend_election(feed)
+        is_stale.pop()
+        return []
+
+    monkeypatch.setattr(resolving, "find_in_many", stale)
+    event = await api.event("Event", venue=venue["id"])
+    assert event["venue"]["venue"] == "Hall"
+    assert not is_stale
 
 
 def pretend_election(feed: ChangeFeed) -> None:

@@ -50,9 +50,10 @@ class Store:
         resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.usage)
         self.lists = Lists(database, self.feed, resolver)
         self.page = self.lists.page
-        reader, tree = Reader(database, self.passwords, self.usage), CategoryTree(client, database)
+        reader = Reader(database, self.feed, self.passwords, self.usage)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
-        drafter = Drafter(database, site, self.ids, self.vocabulary, tree)
+        tree = CategoryTree(client, database)
+        drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         self.creator = Creator(database, drafter, self.passwords, self.usage)
         self.create = self.creator.create
         updater = Updater(

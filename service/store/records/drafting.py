@@ -13,8 +13,10 @@ from schemas.event import EVENT
 from schemas.event_representation import LINKED, is_locked
 from schemas.kind import Document, Kind
 from schemas.language import Text
+from schemas.post import apply_role_limits
 from schemas.site import Site
 from schemas.slugs import slug_of
+from service.store.change_feed import ChangeFeed
 from service.store.links.category_tree import CIRCLE, CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
 from service.store.mongo.client import Database, Session, in_transaction
@@ -39,22 +41,6 @@ def desired_slug(kind: Kind, data: Mapping[str, Any]) -> str:
     return slug_of(data.get("slug") or "", "") or slug_of(data[kind.name_field], kind.name)
 
 
-def apply_role_limits(kind: Kind, data: Document, caller: Caller, stored: Document | None) -> Document:
-    """The data, limited to what the caller's role permits."""
-    if not kind.is_post:
-        return data
-    allowed = dict(data)
-    if not caller.writes_all:
-        allowed.pop("author", None)
-    if stored is None and not allowed.get("status"):
-        allowed["status"] = "publish" if caller.publishes else "draft"
-    if not caller.publishes and allowed.get("status") in ("publish", "future"):
-        allowed["status"] = "pending"
-    if "status" in allowed and not allowed["status"]:
-        del allowed["status"]
-    return allowed
-
-
 class Lookups(NamedTuple):
     """What a batch of records refers to."""
 
@@ -66,16 +52,22 @@ class Drafter:
     """Builds new documents, completes them with slugs, ids and search fields, and stores them."""
 
     def __init__(
-        self, database: Database, site: Site, ids: Ids, vocabulary: Vocabulary, tree: CategoryTree
+        self,
+        database: Database,
+        site: Site,
+        feed: ChangeFeed,
+        ids: Ids,
+        vocabulary: Vocabulary,
+        tree: CategoryTree,
     ) -> None:
-        self._database, self._ids, self._tree = database, ids, tree
+        self._database, self._feed, self._ids, self._tree = database, feed, ids, tree
         self.site, self.vocabulary, self.slugs = site, vocabulary, Slugs(database)
 
     def build(
         self, kind: Kind, data: Document, caller: Caller, normalized: Document | None = None
     ) -> Document:
         """The document of a new record, with the slug that it should have, but without an id."""
-        allowed = apply_role_limits(kind, data, caller, None)
+        allowed = apply_role_limits(data, caller, None) if kind.is_post else data
         record = kind.normalize(allowed, None, self.site) if normalized is None else normalized
         if kind.is_post:
             record.setdefault("author", caller.id)
@@ -140,6 +132,9 @@ class Drafter:
 
     async def look_up(self, kind: Kind, bodies: Sequence[Mapping[str, Any]]) -> Lookups:
         """Load what a batch of records of one kind refers to."""
+        return await self._feed.confirm(lambda: self._look_up(kind, bodies))
+
+    async def _look_up(self, kind: Kind, bodies: Sequence[Mapping[str, Any]]) -> Lookups:
         resolver = LinkResolver(self._database, self.site, self.build)
         await resolver.load(bodies if kind.links else ())
         field = parent_field(kind)
@@ -163,7 +158,7 @@ class Drafter:
         with found.gather():
             lookups.resolver.check(data if kind.links else {}, caller)
         with found.gather():
-            allowed = apply_role_limits(kind, data, caller, stored)
+            allowed = apply_role_limits(data, caller, stored) if kind.is_post else data
             normalized = kind.normalize(allowed, stored, self.site)
         found.refuse()
         return normalized

@@ -8,6 +8,7 @@ from schemas.caller import Caller
 from schemas.errors import NotAccessible, NotFound, Trashed
 from schemas.kind import Document, Kind
 from service.passwords import Passwords
+from service.store.change_feed import ChangeFeed
 from service.store.links.usage import UsageCounters
 from service.store.mongo.client import Database
 from service.store.mongo.loaders import HEAD_FIELDS, HIDDEN_FIELDS, RecordLoader, Ref
@@ -16,19 +17,21 @@ from service.store.mongo.loaders import HEAD_FIELDS, HIDDEN_FIELDS, RecordLoader
 class Reader:
     """Loads records; concurrent reads share a query."""
 
-    def __init__(self, database: Database, passwords: Passwords, usage: UsageCounters) -> None:
-        self._passwords, self._usage = passwords, usage
+    def __init__(
+        self, database: Database, feed: ChangeFeed, passwords: Passwords, usage: UsageCounters
+    ) -> None:
+        self._feed, self._passwords, self._usage = feed, passwords, usage
         self._heads = RecordLoader(database, HEAD_FIELDS)
         self._records = RecordLoader(database, HIDDEN_FIELDS)
 
     async def find(self, kind: Kind, ref: Ref) -> Document:
-        """A record, whoever may see it."""
+        """A record that is about to be changed, whoever may see it."""
         if (record := await self.find_or_none(kind, ref)) is None:
             raise NotFound(kind=kind.name)
         return record
 
     async def find_or_none(self, kind: Kind, ref: Ref) -> Document | None:
-        return await self._load(self._records, kind, ref)
+        return await self._feed.confirm(lambda: self._load(self._records, kind, ref))
 
     async def _load(self, loader: RecordLoader, kind: Kind, ref: Ref) -> Document | None:
         if not kind.is_post:  # terms are shown with the number of their events
