@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bson import Timestamp
 
 from schemas import KINDS
+from schemas.dates import EPOCH
 from schemas.event_representation import LINKED
 
 Facts = Mapping[str, Any]
@@ -53,11 +55,8 @@ class EventChange(NamedTuple):
     new: Facts | None = None
     links: frozenset[tuple[str, int]] = frozenset()
     """Field and id of every record that the event was or is linked to."""
-
-    @property
-    def steps(self) -> dict[Use, Step]:
-        """How it changes the usage counters of linked records, if the links are known."""
-        return {} if self.new is None else steps_of(self.old, self.new)
+    steps: Mapping[Use, Step] = MappingProxyType({})
+    """How it changes the usage counters of linked records, if the links are known."""
 
 
 def steps_of(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[Use, Step]:
@@ -71,9 +70,18 @@ def _uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
     """The state of each record that an event links to. Links of a protected event are not public."""
     if event is None:
         return {}
-    is_public, end = event["status"] == "publish" and not event["locked"], event["end_utc"]
-    state = State(end if is_public else None, end if event["status"] != "trash" else None, is_linked=True)
-    return {(field, copy["_id"]): state for field in LINKED for copy in event.get(field) or ()}
+    is_public, is_live = event["status"] == "publish" and not event["locked"], event["status"] != "trash"
+
+    def state(end: datetime) -> State:
+        return State(end if is_public else None, end if is_live else None, is_linked=True)
+
+    # Terms have no latest end: if only the end of an event moves, there is nothing to count in them.
+    states = {True: state(event["end_utc"]), False: state(EPOCH)}
+    return {
+        (field, copy["_id"]): states[kind.is_post]
+        for field, kind in LINKED.items()
+        for copy in event.get(field) or ()
+    }
 
 
 def after_steps(counters: Mapping[str, Any], steps: Iterable[Step]) -> tuple[dict[str, Any], bool]:
@@ -113,14 +121,17 @@ def parse(said: Mapping[str, Any]) -> EventChange:
     at, operation = said["clusterTime"], said["operationType"]
     if operation == "insert":
         new = said["fullDocument"]
-        return EventChange(at, None, None, {name: new.get(name) for name in FACTS}, links_of(new))
+        return _known(at, None, None, {name: new.get(name) for name in FACTS})
     if operation != "update":
         return EventChange(at)
     touched = FACTS & touched_by(said)
     if (last := said["updateDescription"]["updatedFields"].get("last_change")) is None:
         return EventChange(at, touched)
-    links = links_of(last["was"]) | links_of(last["now"])
-    return EventChange(at, touched, last["was"], last["was"] | last["now"], links)
+    return _known(at, touched, last["was"], last["was"] | last["now"])
+
+
+def _known(at: Timestamp, touched: frozenset[str] | None, old: Facts | None, new: Facts) -> EventChange:
+    return EventChange(at, touched, old, new, links_of(old or {}) | links_of(new), steps_of(old, new))
 
 
 def links_of(event: Facts) -> frozenset[tuple[str, int]]:
