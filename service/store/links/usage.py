@@ -157,7 +157,10 @@ class UsageCounters:
         if not are_ends_known:
             for name, state in (("publish_end", PUBLIC), ("live_end", LIVE)):
                 last = await self._collection(EVENT.plural).find_one(
-                    {f"{field}._id": id, **state}, {"end_utc": 1}, sort=[("end_utc", -1)]
+                    {f"{field}._id": id, **state},
+                    {"_id": 0, "end_utc": 1},  # so that MongoDB reads the index only
+                    sort=[("end_utc", -1)],
+                    hint=f"linked_{field}",
                 )
                 counted[name] = last["end_utc"] if last else None
         return counted

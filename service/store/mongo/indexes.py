@@ -74,11 +74,6 @@ EVENTS = [
     index("located", "venue.geo_lat", "status", *ORDER),
     index("place", "venue.point:2dsphere", "status", "start_utc"),
     *(index(f"linked_{field}", f"{field}._id", *FILTERED, "locked") for field in LINKED),
-    *(
-        index(f"last_{field}", f"{field}._id", "status", "-end_utc", "locked")
-        for field, kind in LINKED.items()
-        if kind.is_post
-    ),
 ]
 INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind in KINDS} | {
     "tokens": [index("digest", "digest", unique=True)],
