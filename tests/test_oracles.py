@@ -148,7 +148,7 @@ def holds(name: str, meant: Meant, strict: bool, site: str, start: datetime, end
     return moment >= opens if name == "start_date" else moment <= closes
 
 
-@examples(20)
+@examples(14)
 @given(
     made_events=some.lists(events, min_size=20, max_size=40),
     asked=some.lists(windows, min_size=20, max_size=40),
@@ -218,7 +218,7 @@ def contains(search: str, fields: list[str]) -> bool:
     return all(any(piece in plain(field) for field in fields) for piece in pieces)
 
 
-@examples(25)
+@examples(17)
 @given(
     stored=some.lists(some.tuples(texts, texts), min_size=5, max_size=15),
     asked=some.lists(searches, min_size=10, max_size=20),
@@ -250,7 +250,7 @@ def haversine(a: tuple[float, float], b: tuple[float, float]) -> float:
     return 2 * 6371.0088 * math.asin(math.sqrt(min(1.0, chord)))
 
 
-@examples(20)
+@examples(14)
 @given(
     places=some.lists(some.lists(points, min_size=0, max_size=2), min_size=5, max_size=15),
     asked=some.lists(
