@@ -139,11 +139,7 @@ class FragmentCache:
                 found[record["_id"]] = fragment = Fragment(state_of(kind, record), body)
                 self._cache.keep(fragment, len(body), *shared, record["_id"])
         shown = [fragment for fragment in found.values() if fragment is not None]
-        return (
-            [Fragment(state, selected(body, context)) for state, body in shown]
-            if context.selection
-            else shown
-        )
+        return [Fragment(state, selected(body, context)) for state, body in shown]
 
 
 def shown_in_list(kind: Kind, record: Document, context: RenderContext) -> Document:

@@ -20,6 +20,11 @@ from service.store.lists.query import ListQuery, can_evaluate, matches
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import SingleFlight
 
+MAX_COUNTED, MAX_COUNTED_FIRST = 20, 5000
+"""A list of at most this many events is counted: whenever it is requested, and when its filter is used for
+the first time. Longer ones get a histogram, which costs as much as counting a few times."""
+MAX_FILTERS = 10_000
+"""Number of filters that are known to have been used before."""
 BUILD_SECONDS = 60
 """Timeout for building a histogram: that of a long list reads a large part of an index."""
 MAX_WAIT_SECONDS = 3.0
@@ -28,13 +33,6 @@ MAX_PAIRS = 200_000
 """Maximum number of pairs of slots in one histogram; a batch of MongoDB has room for more."""
 CACHED_PAIRS = 2_000_000
 """Maximum number of pairs of slots in all histograms of a process, 16 bytes each."""
-
-
-MAX_COUNTED, MAX_COUNTED_FIRST = 20, 5000
-"""Lists of at most this many records are counted for every page, and when their filter is used for the first
-time; longer ones get a histogram."""
-MAX_REMEMBERED = 10_000
-"""Number of filters of which is known that they were used before."""
 
 
 class TooManyPairs(Exception):
@@ -62,7 +60,7 @@ class Totals:
         self._live: LRUCache[bytes, LiveHistogram] = LRUCache(
             CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300
         )
-        self._asked: LRUCache[bytes, bool] = LRUCache(MAX_REMEMBERED)
+        self._used: LRUCache[bytes, bool] = LRUCache(MAX_FILTERS)
         self._building = SingleFlight[bytes, LiveHistogram]()
 
     def window(self, asked: ListQuery) -> Window | None:
@@ -78,8 +76,8 @@ class Totals:
         return asked.key in self._live
 
     def max_counted(self, asked: ListQuery) -> int:
-        """Up to which total a list is counted."""
-        is_first, self._asked[asked.key] = asked.key not in self._asked, True
+        """Up to which total a list is counted; its filter counts as used from now on."""
+        is_first, self._used[asked.key] = asked.key not in self._used, True
         return MAX_COUNTED_FIRST if is_first else MAX_COUNTED
 
     def current(self, asked: ListQuery) -> Histogram | None:
