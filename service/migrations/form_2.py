@@ -24,7 +24,7 @@ OBSOLETE_INDEXES = {
     **dict.fromkeys(("venues", "organizers"), ("by_use", "any_by_use")),
     "events": (
         *("in_categories", "in_tags", "in_venue", "in_organizer"),
-        *("featured", "ticketed", "part_of", "last_venue", "last_organizer"),
+        *("featured", "ticketed", "part_of", "place", "last_venue", "last_organizer"),
     ),
 }
 

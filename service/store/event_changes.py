@@ -20,7 +20,7 @@ PLAIN = (
     *("start_utc", "end_utc", "date_utc", "modified_utc", "sort", "tok"),
 )
 LINKS = {
-    field: ("_id", "version", *(("status", "author", "geo_lat", "point") if kind.is_post else ()))
+    field: ("_id", "version", *(("status", "author", "geo_lat") if kind.is_post else ()))
     for field, kind in LINKED.items()
 }
 FACTS = frozenset([*PLAIN, *LINKS])

@@ -37,10 +37,7 @@ POST = ("author", "status", "date_utc", "modified_utc")
 def copy_of(kind: Kind, record: Document) -> Document:
     """The embedded copy of a record: the fields needed to show it."""
     kept = ("_id", "version", "slug", *kind.embedded_fields, *(POST if kind.is_post else ()))
-    copy = {name: record.get(name) for name in kept}
-    if copy.get("point", ...) is None:
-        del copy["point"]  # a 2dsphere index accepts a missing point, but not null beside a point
-    return copy
+    return {name: record.get(name) for name in kept}
 
 
 def is_copied(kind: Kind, name: str) -> bool:

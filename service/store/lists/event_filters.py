@@ -13,11 +13,11 @@ from schemas.errors import Problems
 from schemas.event_representation import LINKED
 from schemas.kind import Kind
 from schemas.site import Site
+from schemas.venue import VENUE
 from schemas.zones import MIDNIGHT, Zone
 from service.store.lists.query import UNLOCKED, Condition, ListQuery, ordered, visible
-from service.store.lists.resolver import FilterResolver
+from service.store.lists.resolver import FilterResolver, Near
 
-EARTH_KM = 6371.0088
 ORDERS = {
     "start_date": "start_utc",
     "end_date": "end_utc",
@@ -50,17 +50,20 @@ async def event_list(
         dates = date_conditions(query, resolver.site, problems)
     conditions += [{name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None]
     conditions += await _links(resolver, query, caller, problems)
+    with problems.gather():
+        conditions += await _places(resolver, query, caller)
     if parent := query.get("post_parent"):
         with problems.gather():
             await resolver.require(kind, "post_parent", [parent])
         conditions.append({"post_parent": parent})
     problems.refuse()
-    conditions += _places(query, caller, resolver.site)
     if query.get("search"):
         conditions += [UNLOCKED, *await resolver.vocabulary.condition(query["search"])]
     sort = ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order"))
-    resolved = tuple(kind.plural for field, kind in LINKED.items() if query.get(field))
-    return ListQuery(kind.plural, conditions, sort, dates, resolved)
+    resolved = [kind.plural for field, kind in LINKED.items() if query.get(field)]
+    if query.get("geoloc_lat") is not None:
+        resolved.append(VENUE.plural)
+    return ListQuery(kind.plural, conditions, sort, dates, tuple(resolved))
 
 
 def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:
@@ -120,15 +123,16 @@ async def _links(
     return conditions
 
 
-def _places(query: Mapping[str, Any], caller: Caller, site: Site) -> list[Condition]:
+async def _places(resolver: FilterResolver, query: Mapping[str, Any], caller: Caller) -> list[Condition]:
     conditions: list[Condition] = []
     located = [{"venue": {"$elemMatch": {"geo_lat": {"$gte": -90}} | visible(caller)}}, *unlocked(caller)]
     if query.get("geoloc") is not None:
         conditions += located if query["geoloc"] else [{"$nor": [{"$and": located}]}]
     if query.get("geoloc_lat") is not None:
         radius = query.get("geoloc_radius")
-        angle = (site.radius_km if radius is None else radius) / EARTH_KM
-        within = {"$geoWithin": {"$centerSphere": [[query["geoloc_lng"], query["geoloc_lat"]], angle]}}
-        copy = {"point": within} | visible(caller)
-        conditions += [{"venue.point": within}, {"venue": {"$elemMatch": copy}}, *unlocked(caller)]
+        near = Near(
+            query["geoloc_lat"], query["geoloc_lng"], resolver.site.radius_km if radius is None else radius
+        )
+        ids = await resolver.venues_near(near, caller)
+        conditions += [{"venue._id": {"$in": ids}}, *unlocked(caller)]
     return conditions

@@ -8,7 +8,7 @@ from typing import Any
 import pymongo
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
-from schemas import EVENT, KINDS
+from schemas import EVENT, KINDS, VENUE
 from schemas.event_representation import LINKED
 from schemas.kind import Kind
 from service.store.mongo.client import Database
@@ -43,7 +43,8 @@ def indexes_of(kind: Kind) -> list[IndexModel]:
     if not kind.is_post:
         return shared + TERMS
     named = [index("by_name", kind.name_field, "_id"), index("by_author", "author", "status")]
-    return shared + POSTS + named + (USED if kind.embedded_fields else [])
+    places = [index("place", "point:2dsphere")] if kind is VENUE else []
+    return shared + POSTS + named + places + (USED if kind.embedded_fields else [])
 
 
 POSTS = [
@@ -72,7 +73,6 @@ EVENTS = [
     *(index(f"by_{field}", field, *FILTERED) for field in ("featured", "ticketed", "post_parent")),
     index("protected", "locked", partialFilterExpression={"locked": True}),
     index("located", "venue.geo_lat", "status", *ORDER),
-    index("place", "venue.point:2dsphere", "status", "start_utc"),
     *(index(f"linked_{field}", f"{field}._id", *FILTERED, "locked") for field in LINKED),
 ]
 INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind in KINDS} | {
