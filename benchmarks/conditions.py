@@ -15,11 +15,9 @@ def conditions(
     venue: int | None = None,
     tag: int | None = None,
     word: str | None = None,
-    lat: float | None = None,
-    lng: float | None = None,
-    angle: float | None = None,
+    venues: list[int] | None = None,
 ) -> dict[str, Any]:
-    """`angle` is a radius around a place as an angle at the centre of the earth, in radians."""
+    """`venues` are those around a place."""
     within = {"$gte": since, "$lte": until}
     found: dict[str, Any] = {"hide_from_listings": False, "status": status or {"$ne": "trash"}}
     found |= {"start_utc": within, "end_utc": within}
@@ -27,6 +25,11 @@ def conditions(
     found |= {name: id for name, id in linked.items() if id is not None}
     if word is not None:
         found["text"] = {"$regex": word}
-    if angle is not None:
-        found["venue.point"] = {"$geoWithin": {"$centerSphere": [[lng, lat], angle]}}
+    if venues is not None:
+        found["venue._id"] = {"$in": venues}
     return found
+
+
+def near(lat: float, lng: float, angle: float) -> dict[str, Any]:
+    """The condition of venues around a place; `angle` is the radius, seen from the centre of the earth."""
+    return {"status": "publish", "point": {"$geoWithin": {"$centerSphere": [[lng, lat], angle]}}}

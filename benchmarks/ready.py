@@ -49,6 +49,6 @@ def indexes_of(database: Any) -> dict[str, Any]:
 
 def projection(size: int) -> dict[str, Any]:
     """The fields that lists filter and sort by, and a body as large as an event in lists of Kalends."""
-    kept = dict.fromkeys(FIELDS, 1) | {f"{name}._id": 1 for name in LINKS} | {"venue.point": 1}
+    kept = dict.fromkeys(FIELDS, 1) | {f"{name}._id": 1 for name in LINKS}
     begin, fill = '{"_id":', ',"x":"' + "x" * max(0, size - 40) + '"}'
     return kept | {"body": {"$concat": [begin, {"$toString": "$_id"}, fill]}}

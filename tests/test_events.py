@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from service.store.lists import resolver
 from tests.checker import agrees
 from tests.conftest import Api, MakeApi
 
@@ -299,6 +300,16 @@ async def test_places_follow_their_venues(api: Api) -> None:
     assert (await found(**there), await found(geoloc="false")) == (False, True)
     await api.patch(f"/venues/{hall['id']}", {"status": "publish"})
     assert (await found(**nowhere), await found(geoloc="true")) == (True, True)
+
+
+async def test_a_circle_with_too_many_venues_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolver, "MAX_NEAR", 2)
+    at = [await api.made("venues", venue=f"Hall {n}", geo_lat=10, geo_lng=20 + n) for n in range(3)]
+    event = await api.event(venue=at[0]["id"])
+    place = {"geoloc_lat": "10", "geoloc_lng": "20"}
+    assert await api.ids("events", **place, geoloc_radius="150") == [event["id"]]
+    status, problem = await api.get("/events", **place, geoloc_radius="300")
+    assert (status, list(problem["data"]["params"])) == (400, ["geoloc_radius"])
 
 
 @pytest.mark.parametrize("plural", ["categories", "tags"])

@@ -47,9 +47,10 @@ LISTS = {
     "start_date=2027-06-01&end_date=2027-06-30": Most(6, 20),
     "featured=1": Most(6, 20),
     "page=3": Most(6, 20),
-    # Searches and places are put in order after they are found. A search looks up its words, too.
+    # The venues there are looked up.
+    "geoloc_lat=50&geoloc_lng=8&geoloc_radius=100": Most(7, 20),
+    # The words are looked up, and events are put in order after they are found.
     "search=concert": Most(7, 2 * EVENTS + 20),
-    "geoloc_lat=50&geoloc_lng=8&geoloc_radius=100": Most(6, 2 * EVENTS + 20),
 }
 
 

@@ -11,11 +11,11 @@ from aiohttp import web
 from motor.motor_asyncio import AsyncIOMotorClient
 from multidict import MultiMapping
 
-from benchmarks.conditions import ORDER, conditions
+from benchmarks.conditions import ORDER, conditions, near
 from benchmarks.facts import PER_PAGE
 
 READ: dict[str, Any] = {"status": str, "category": int, "venue": int, "tag": int}
-READ |= dict.fromkeys(("lat", "lng", "angle"), float)
+PLACE = ("lat", "lng", "angle")
 BODY = {"_id": 0, "body": 1}
 
 
@@ -31,7 +31,11 @@ def routes(database: Any, stored: int) -> list[web.RouteDef]:
     ready, items = database["bench_ready"], database["bench_motor_item"]
 
     async def listed(request: web.Request) -> web.Response:
-        found = ready.find(wanted(request.query), BODY).sort(ORDER)
+        query = wanted(request.query)
+        if PLACE[0] in request.query:
+            place = near(*(float(request.query[name]) for name in PLACE))
+            query["venue._id"] = {"$in": await database["venues"].distinct("_id", place)}
+        found = ready.find(query, BODY).sort(ORDER)
         rows = await found.skip((int(request.query["page"]) - 1) * PER_PAGE).limit(PER_PAGE).to_list(PER_PAGE)
         body = '{"events":[' + ",".join([row["body"] for row in rows]) + "]}"
         return web.Response(text=body, content_type="application/json")

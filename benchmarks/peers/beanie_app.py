@@ -14,7 +14,7 @@ from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 from pymongo import AsyncMongoClient
 
-from benchmarks.conditions import conditions
+from benchmarks.conditions import conditions, near
 from benchmarks.peers.models import EventBody
 
 TOTALS = os.environ.get("BENCH_TOTALS") != "0"
@@ -27,6 +27,21 @@ class Event(EventBody, Document):
 
     class Settings:
         name = "events"
+
+
+class Venue(Document):
+    """A venue that Kalends created."""
+
+    id: int
+
+    class Settings:
+        name = "venues"
+
+
+class VenueId(BaseModel):
+    """The projection of a venue to its ID."""
+
+    id: int = Field(alias="_id")
 
 
 class NewEvent(EventBody, Document):
@@ -68,7 +83,7 @@ class Renaming(BaseModel):
 @asynccontextmanager
 async def database(app: FastAPI) -> AsyncIterator[None]:
     client: Any = AsyncMongoClient(os.environ["BENCH_URI"], w="majority")
-    models = [Event, NewEvent, ChangedEvent]
+    models = [Event, Venue, NewEvent, ChangedEvent]
     await init_beanie(database=client[os.environ["BENCH_DATABASE"]], document_models=models)
     yield
     await client.close()
@@ -91,7 +106,10 @@ async def index(
     angle: float | None = None,
     page: int = 1,
 ) -> Page:
-    wanted = conditions(since, until, status, category, venue, tag, word, lat, lng, angle)
+    venues = None
+    if lat is not None and lng is not None and angle is not None:
+        venues = [one.id async for one in Venue.find(near(lat, lng, angle)).project(VenueId)]
+    wanted = conditions(since, until, status, category, venue, tag, word, venues)
     found = Event.find(wanted)
     total = await found.count() if TOTALS else None
     rows = found.sort("+start_utc", "+_id").skip((page - 1) * 12).limit(12).project(EventView)

@@ -71,3 +71,5 @@ async def _add_import_keys(database: Database, entries: Sequence[dict[str, Any]]
 async def _unset_obsolete_fields(database: Database, events: Sequence[dict[str, Any]]) -> None:
     ids = {"$gte": events[0]["_id"], "$lte": events[-1]["_id"]}
     await database["events"].update_many({"_id": ids}, {"$unset": {"debt": "", "told": ""}})
+    located = {"_id": ids, "venue.point": {"$exists": True}}
+    await database["events"].update_many(located, {"$unset": {"venue.$[].point": ""}})

@@ -25,10 +25,12 @@ function filterOf (query) {
   if (query.venue !== undefined) filter['venue._id'] = query.venue
   if (query.tag !== undefined) filter['tags._id'] = query.tag
   if (query.word !== undefined) filter.text = { $regex: query.word }
-  if (query.angle !== undefined) {
-    filter['venue.point'] = { $geoWithin: { $centerSphere: [[query.lng, query.lat], query.angle] } }
-  }
   return filter
+}
+
+async function venuesNear ({ lng, lat, angle }) {
+  const point = { $geoWithin: { $centerSphere: [[lng, lat], angle] } }
+  return database.collection('venues').distinct('_id', { status: 'publish', point })
 }
 
 function known (event, reply) {
@@ -37,6 +39,7 @@ function known (event, reply) {
 
 app.get('/events', { schema: schemas.list }, async ({ query }) => {
   const filter = filterOf(query)
+  if (query.angle !== undefined) filter['venue._id'] = { $in: await venuesNear(query) }
   const rows = events.find(filter, { projection: schemas.FIELDS }).sort({ start_utc: 1, _id: 1 })
   const [found, total] = await Promise.all([
     rows.skip((query.page - 1) * 12).limit(12).toArray(),

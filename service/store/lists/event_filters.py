@@ -16,7 +16,7 @@ from schemas.site import Site
 from schemas.venue import VENUE
 from schemas.zones import MIDNIGHT, Zone
 from service.store.lists.query import UNLOCKED, Condition, ListQuery, ordered, visible
-from service.store.lists.resolver import FilterResolver, Near
+from service.store.lists.resolver import FilterResolver
 
 ORDERS = {
     "start_date": "start_utc",
@@ -27,6 +27,8 @@ ORDERS = {
     "id": "_id",
 }
 # Parameter -> field, operator for whole days and the time of day to compare with, operator for exact times.
+RESOLVED = {**LINKED, "geoloc_lat": VENUE}
+"""Filters for which records of another kind are found first."""
 DATES: dict[str, tuple[str, str, time, str]] = {
     "start_date": ("start_utc", "$gte", time(0, 0, 0), "$gte"),
     "end_date": ("end_utc", "$lte", time(23, 59, 59), "$lte"),
@@ -50,20 +52,17 @@ async def event_list(
         dates = date_conditions(query, resolver.site, problems)
     conditions += [{name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None]
     conditions += await _links(resolver, query, caller, problems)
-    with problems.gather():
-        conditions += await _places(resolver, query, caller)
     if parent := query.get("post_parent"):
         with problems.gather():
             await resolver.require(kind, "post_parent", [parent])
         conditions.append({"post_parent": parent})
     problems.refuse()
+    conditions += await _places(resolver, query, caller)
     if query.get("search"):
         conditions += [UNLOCKED, *await resolver.vocabulary.condition(query["search"])]
     sort = ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order"))
-    resolved = [kind.plural for field, kind in LINKED.items() if query.get(field)]
-    if query.get("geoloc_lat") is not None:
-        resolved.append(VENUE.plural)
-    return ListQuery(kind.plural, conditions, sort, dates, tuple(resolved))
+    resolved = tuple(kind.plural for name, kind in RESOLVED.items() if query.get(name) is not None)
+    return ListQuery(kind.plural, conditions, sort, dates, resolved)
 
 
 def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:
@@ -130,9 +129,7 @@ async def _places(resolver: FilterResolver, query: Mapping[str, Any], caller: Ca
         conditions += located if query["geoloc"] else [{"$nor": [{"$and": located}]}]
     if query.get("geoloc_lat") is not None:
         radius = query.get("geoloc_radius")
-        near = Near(
-            query["geoloc_lat"], query["geoloc_lng"], resolver.site.radius_km if radius is None else radius
-        )
-        ids = await resolver.venues_near(near, caller)
+        radius_km = resolver.site.radius_km if radius is None else radius
+        ids = await resolver.venues_near(query["geoloc_lat"], query["geoloc_lng"], radius_km, caller)
         conditions += [{"venue._id": {"$in": ids}}, *unlocked(caller)]
     return conditions

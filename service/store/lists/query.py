@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import bson
@@ -51,9 +52,14 @@ class ListQuery:
         return {"$and": conditions} if conditions else {}
 
     @cached_property
-    def key(self) -> bytes:
-        """A hashable cache key for the filter without its dates."""
+    def encoded(self) -> bytes:
+        """The filter without its dates, as BSON."""
         return bson.encode({"": self.conditions})
+
+    @cached_property
+    def key(self) -> bytes:
+        """A short cache key for the filter without its dates."""
+        return blake2b(self.encoded, digest_size=16).digest()
 
     @cached_property
     def fields(self) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -20,22 +20,14 @@ from service.store.change_feed import ChangeFeed
 from service.store.links.fanout import FIELD
 from service.store.links.usage import UsageCounters
 from service.store.lists.query import visible
-from service.store.mongo.client import Database, aggregate, find
+from service.store.mongo.client import Database, aggregate
 from service.store.mongo.loaders import HEAD_FIELDS, RecordLoader
 from service.store.search import Vocabulary
 
 MAX_CACHED = 10_000
 EARTH_KM = 6371.0088
 MAX_NEAR = 200_000
-"""Number of venues in a circle; a command to MongoDB has room for the ids of twice as many."""
-
-
-class Near(NamedTuple):
-    """A circle around a place."""
-
-    latitude: float
-    longitude: float
-    radius_km: float
+"""Maximum number of venues in a circle; a command to MongoDB has room for the ids of twice as many."""
 
 
 class FilterResolver:
@@ -89,15 +81,17 @@ class FilterResolver:
         rows = await self._cached(kind, wanted, partial(self.require, kind, name, wanted))
         return [row["_id"] for row in rows if row["status"] != "trash" and caller.sees(row)]
 
-    async def venues_near(self, near: Near, caller: Caller) -> list[int]:
-        """Ids of the venues in a circle that the caller may see. Events are then found by their ids, so that
+    async def venues_near(self, lat: float, lng: float, radius_km: float, caller: Caller) -> list[int]:
+        """Ids of the venues around a place that the caller may see. Events are found by these ids, so that
         they can be counted from an index alone."""
-        circle = {"$centerSphere": [[near.longitude, near.latitude], near.radius_km / EARTH_KM]}
-        query = {"point": {"$geoWithin": circle}, "status": {"$ne": "trash"}}
-        rows = await find(self.database[VENUE.plural], query, {"status": 1, "author": 1})
-        if len(rows) > MAX_NEAR:
-            raise InvalidFields({"geoloc_radius": Text("Too many venues are within this radius.")})
-        return sorted(row["_id"] for row in rows if caller.sees(row))
+        circle = {"$centerSphere": [[lng, lat], radius_km / EARTH_KM]}
+        inside = {"$match": {"point": {"$geoWithin": circle}} | visible(caller)}
+        together = {"$group": {"_id": None, "ids": {"$push": "$_id"}}}
+        rows = await aggregate(self.database[VENUE.plural], [inside, {"$limit": MAX_NEAR + 1}, together])
+        ids: list[int] = rows[0]["ids"] if rows else []
+        if len(ids) > MAX_NEAR:
+            raise InvalidFields({"geoloc_radius": Text("There are too many venues within this radius.")})
+        return sorted(ids)
 
     async def require(self, kind: Kind, name: str, ids: list[int]) -> list[Document]:
         """Raise InvalidFields unless every id exists; return the heads of the records."""

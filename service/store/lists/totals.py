@@ -31,6 +31,8 @@ MAX_WAIT_SECONDS = 3.0
 """How long a request waits for a histogram before it has its own range counted by MongoDB."""
 MAX_PAIRS = 200_000
 """Maximum number of pairs of slots in one histogram; a batch of MongoDB has room for more."""
+MAX_FILTER_BYTES = 16_384
+"""Lists with a longer filter, such as a circle with thousands of venues, are always counted by MongoDB."""
 CACHED_PAIRS = 2_000_000
 """Maximum number of pairs of slots in all histograms of a process, 16 bytes each."""
 
@@ -58,14 +60,14 @@ class Totals:
         self._database, self._feed = database, feed
         self._slots = Slots(site.zone)
         self._live: LRUCache[bytes, LiveHistogram] = LRUCache(
-            CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300
+            CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300 + len(live.asked.encoded) // 4
         )
         self._used: LRUCache[bytes, bool] = LRUCache(MAX_FILTERS)
         self._building = SingleFlight[bytes, LiveHistogram]()
 
     def window(self, asked: ListQuery) -> Window | None:
         """The window of a list whose total a histogram can give; None for other lists."""
-        if asked.dates is None:
+        if asked.dates is None or len(asked.encoded) > MAX_FILTER_BYTES:
             return None
         if not self.is_known(asked) and not can_evaluate(asked.conditions):
             return None
