@@ -77,8 +77,8 @@ lock: install ## update the locked dependencies (KEEP=1 keeps versions where pos
 audit: install ## check the locked dependencies for known vulnerabilities
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements-dev.txt
 
-bench: $(if $(filter $(BIN)/python,$(BENCH_KALENDS)),install) $(BENCH_STAMP) $(FASTIFY_STAMP) ## compare Kalends with its limits and peers (EVENTS, SECONDS, ROUNDS, ONLY, READERS)
-	@$(BENCH)/python -m benchmarks --python $(BENCH_KALENDS) --events $(EVENTS) --seconds $(or $(SECONDS),3) --rounds $(ROUNDS) --only "$(ONLY)" --readers $(READERS)
+bench: $(if $(filter $(BIN)/python,$(BENCH_KALENDS)),install) $(BENCH_STAMP) $(FASTIFY_STAMP) ## compare Kalends with its limits and peers (EVENTS, SECONDS, ROUNDS, ONLY, SKIP, READERS)
+	@$(BENCH)/python -m benchmarks --python $(BENCH_KALENDS) --events $(EVENTS) --seconds $(or $(SECONDS),3) --rounds $(ROUNDS) --only "$(ONLY)" --skip "$(SKIP)" --readers $(READERS)
 
 bench-compare: $(BENCH_STAMP) ## compare the results for 20,000 and 1,000,000 events
 	@$(BENCH)/python -m benchmarks --compare benchmarks/results/20000.json benchmarks/results/1000000.json

@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument("--seconds", type=float, default=3, help="duration of one measurement")
     main.add_argument("--rounds", type=int, default=3, help="number of measurements; the median is reported")
     main.add_argument("--only", default="", help="workloads to run, comma-separated")
+    main.add_argument("--skip", default="", help="workloads not to run, comma-separated")
     main.add_argument(
         "--readers",
         choices=("open", "public"),

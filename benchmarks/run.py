@@ -55,12 +55,13 @@ class Bench:
 
     def chosen(self) -> list[Workload]:
         known = workloads(self._asking, self._shared.facts, self._arguments.rounds)
-        only = set(filter(None, self._arguments.only.split(",")))
-        if unknown := only - {load.name for load in known}:
-            sys.exit(
-                f"ONLY: unknown: {', '.join(unknown)}; workloads: {', '.join(load.name for load in known)}"
-            )
-        return [load for load in known if not only or load.name in only]
+        names = [load.name for load in known]
+        only, skipped = (
+            set(filter(None, text.split(","))) for text in (self._arguments.only, self._arguments.skip)
+        )
+        if unknown := (only | skipped).difference(names):
+            sys.exit(f"unknown workloads: {', '.join(unknown)}; workloads: {', '.join(names)}")
+        return [load for load in known if load.name in (only or names) and load.name not in skipped]
 
     def start(self, system: System) -> None:
         shared, stack = self._shared, ExitStack()
