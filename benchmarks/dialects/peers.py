@@ -45,7 +45,7 @@ class Eve:
 
     def request(self, ask: Ask) -> bytes | None:
         match ask:
-            case Listing():
+            case Listing(place=None):  # Eve cannot find the venues around a place first
                 query = {"where": json.dumps(where(ask, self._facts.public)), "sort": "start_utc,_id"}
                 return http(
                     "GET", "/events?" + urlencode(query | {"max_results": PER_PAGE, "page": ask.page})
