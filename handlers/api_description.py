@@ -48,6 +48,7 @@ SUCCESS_DESCRIPTIONS = {
 INTERFACE = "interface"
 """The tag of operations that belong to no kind of record."""
 PAGE = Text("One page of the list.")
+IN_FORMAT = Text("The document in the format that the ending of the path names.")
 SHARED_DESCRIPTIONS: dict[int, Text] = {
     400: Text("The request is not valid; code and data.params say why."),
     403: Text("The caller may not do this or see this; code says why."),
@@ -203,9 +204,10 @@ def documented_handler(operation: Operation, method: str, site: Site, problem_bo
         operationId=operation.id_of(method),
         tags=[kind.plural] if kind else [INTERFACE],
         summary=operation.summary,
-        parameters=path_parameters(operation.path, kind),
+        parameters=path_parameters(operation, kind),
         responses=responses(operation, site, problem_body),
         **({"description": SAME_UPDATE} if operation.partial else {}),
+        **({"produces": [one.media_type for one in operation.formats]} if operation.formats else {}),
         **({} if method == "GET" else {"security": [{"token": []}, {"basic": []}]}),
     )(handler)
     if operation.query:
@@ -219,20 +221,29 @@ def documented_handler(operation: Operation, method: str, site: Site, problem_bo
     return handler
 
 
-def path_parameters(path: str, kind: Kind | None) -> list[Document]:
+def path_parameters(operation: Operation, kind: Kind | None) -> list[Document]:
     if not kind:
         return []
     described: dict[str, Document] = {
         "id": {"type": "integer", "description": Text("numeric ID"), "x-example": example_id(kind)},
         "slug": {"type": "string", "description": Text("slug"), "x-example": example_slug(kind)},
     }
-    found = re.findall(r"\{(\w+):", path)
+    if endings := [one.ending for one in operation.formats]:
+        described["ending"] = {
+            "type": "string",
+            "enum": endings,
+            "description": Text("the format"),
+            "x-example": endings[0],
+        }
+    found = re.findall(r"\{(\w+):", operation.path)
     return [{"in": "path", "name": name, "required": True, **described[name]} for name in found]
 
 
 def responses(operation: Operation, site: Site, problem_body: ProblemBody) -> Document:
     success: Document = {"description": operation.summary, "schema": response_schema(operation)}
-    if kind := operation.kind:
+    if operation.formats:
+        success = {"description": IN_FORMAT, "schema": {"type": "string"}}
+    elif kind := operation.kind:
         success["description"] = PAGE if operation.is_list else SUCCESS_DESCRIPTIONS[operation.methods[-1]]
         success["examples"] = {
             "": list_example(kind, site) if operation.is_list else record_example(kind, site)

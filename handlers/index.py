@@ -67,6 +67,8 @@ def arguments(operation: Operation, language: str) -> Document:
         name: {"required": True, "type": "integer" if name == "id" else "string"}
         for name in re.findall(r"\{(\w+):", operation.path)
     }
+    if "ending" in found:
+        found["ending"]["enum"] = [one.ending for one in operation.formats]
     for schema in (operation.query, operation.body):
         for name, field in (schema().fields if schema else {}).items():
             found.setdefault(name, argument(field, operation.partial, language))

@@ -7,6 +7,7 @@ from typing import Any
 from schemas.kind import Document
 
 JSON = "application/json"
+FIRST_ERROR = 400
 SECURITY = {"apiKey": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"}}
 """OpenAPI 3.1 security schemes by their Swagger 2.0 type."""
 
@@ -70,7 +71,11 @@ def _operation(source: Document, examples: Document) -> Document:
         if one["in"] == "body":
             content = {"schema": _schema(one["schema"]), "example": examples[one["schema"]["$ref"]]}
             result["requestBody"] = {"required": one["required"], "content": {JSON: content}}
-    result["responses"] = {status: _response(one) for status, one in source["responses"].items()}
+    types = source.get("produces", [JSON])
+    result["responses"] = {
+        status: _response(one, types if int(status) < FIRST_ERROR else [JSON])
+        for status, one in source["responses"].items()
+    }
     return result
 
 
@@ -83,7 +88,7 @@ def _parameter(source: Document) -> Document:
     return result | {"schema": schema | {name: source[name] for name in ("default",) if name in source}}
 
 
-def _response(source: Document) -> Document:
+def _response(source: Document, types: list[str]) -> Document:
     result: Document = {"description": source["description"]}
     if "schema" not in source:
         return result
@@ -93,7 +98,7 @@ def _response(source: Document) -> Document:
         (content["example"],) = found.values()
     elif found:
         content["examples"] = {name: {"value": value} for name, value in found.items()}
-    return result | {"content": {JSON: content}}
+    return result | {"content": dict.fromkeys(types, content)}
 
 
 def _schema(source: Document) -> Document:

@@ -20,7 +20,7 @@ DEFAULT_HEADERS = {
     "Referrer-Policy": "no-referrer",
     # Responses vary by caller and language: caches must revalidate, which ETags make cheap.
     "Cache-Control": "no-cache",
-    "Vary": "Authorization, X-Event-Password, Accept-Language, Accept-Encoding, Origin",
+    "Vary": "Authorization, X-Event-Password, Accept, Accept-Language, Accept-Encoding, Origin",
     # By default aiohttp would reveal its own version and Python's.
     "Server": "kalends",
 }

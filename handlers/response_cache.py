@@ -118,33 +118,51 @@ def selected(body: bytes, context: RenderContext) -> bytes:
     return to_json(context.selection.of(orjson.loads(body))) if context.selection else body
 
 
+class View(NamedTuple):
+    """A way of rendering records: whether one may be shown, and how."""
+
+    name: str | None
+    """Part of the cache key; None for a view that is not cached."""
+    shows: Callable[[Document], bool]
+    render: Callable[[Document], bytes]
+
+
 class FragmentCache:
-    """Records rendered for lists, by record and caller, used only for the version that was just queried.
+    """Rendered records, by record, caller and view, used only for the version that was just queried.
     Different lists of 20,000 events cost a third less with it."""
 
     def __init__(self, store: Store, cache: ByteCache) -> None:
         self._store, self._cache = store, cache
 
     async def render_list(self, kind: Kind, heads: Sequence[Head], context: RenderContext) -> list[Fragment]:
-        """The rendered records of a page, in page order."""
-        shared = ("fragment", context.site.namespace, kind.name, context.caller.visibility_key)
+        """The records of a page as JSON, in page order."""
+        view = View("", context.caller.sees, lambda record: to_json(kind.represent(kind, record, context)))
+        shown = await self.render(kind, heads, context, view)
+        return [Fragment(state, selected(body, context)) for state, body in shown]
+
+    async def render(
+        self, kind: Kind, heads: Sequence[Head], context: RenderContext, view: View
+    ) -> list[Fragment]:
+        """The rendered records, in the given order."""
+        shared = ("fragment", context.site.namespace, kind.name, context.caller.visibility_key, view.name)
         found: dict[int, Fragment | None] = {}
         for head in heads:
             cached: Fragment | None = self._cache.take(*shared, head["_id"])
             found[head["_id"]] = cached if cached and cached.state == state_of(kind, head) else None
         missing = [id for id, fragment in found.items() if fragment is None]
         for record in await self._store.fetch(kind, missing) if missing else ():
-            if context.caller.sees(record):  # it may have been hidden since the query
-                body = to_json(shown_in_list(kind, record, context))
+            if view.shows(record):  # it may have been hidden since the query
+                body = view.render(readable_part(kind, record, context))
                 found[record["_id"]] = fragment = Fragment(state_of(kind, record), body)
-                self._cache.keep(fragment, len(body), *shared, record["_id"])
-        shown = [fragment for fragment in found.values() if fragment is not None]
-        return [Fragment(state, selected(body, context)) for state, body in shown]
+                if view.name is not None:
+                    self._cache.keep(fragment, len(body), *shared, record["_id"])
+        return [fragment for fragment in found.values() if fragment is not None]
 
 
-def shown_in_list(kind: Kind, record: Document, context: RenderContext) -> Document:
+def readable_part(kind: Kind, record: Document, context: RenderContext) -> Document:
+    """A record as lists show it: a protected event without the fields that its password protects."""
     locked = kind is EVENT and is_locked(record) and not context.caller.bypasses_passwords
-    return kind.represent(kind, without_protected_fields(record, context.site) if locked else record, context)
+    return without_protected_fields(record, context.site) if locked else record
 
 
 class CachedRecord(NamedTuple):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp.typedefs import Handler
 
+from handlers.feeds import FeedHandlers
+from handlers.negotiation import negotiating
 from handlers.records import Caches, EventReadInput, PasswordInput, RecordHandlers
 from handlers.store_protocol import Store
 from schemas import errors
 from schemas.errors import InvalidFields, Problem
+from schemas.formats import Format
 from schemas.kind import Input, Kind, ReadInput, reader_of
 from schemas.language import Text
 from schemas.site import Site
@@ -38,6 +42,8 @@ class Operation:
     problems: tuple[Problem, ...] = ()
     """One example of each error that it can return."""
     is_list: bool = False
+    formats: tuple[Format, ...] = ()
+    """The formats of its response, if that is not JSON."""
 
     def id_of(self, method: str) -> str:
         return self.id if method == self.methods[-1] else self.id + method.capitalize()
@@ -45,25 +51,67 @@ class Operation:
 
 def operations(kind: Kind, store: Store, site: Site, caches: Caches) -> list[Operation]:
     """The operations on one kind; posts can be addressed by slug too."""
-    handlers = RecordHandlers(kind, store, site, caches)
+    handlers, feeds = RecordHandlers(kind, store, site, caches), FeedHandlers(kind, store, site, caches)
+    by_id, by_slug = f"/{kind.plural}/{{id:[0-9]+}}", f"/{kind.plural}/by-slug/{{slug:[^/]+}}"
     table = [
-        *list_operations(kind, handlers),
-        *record_operations(kind, handlers, f"/{kind.plural}/{{id:[0-9]+}}", kind.body_schema),
+        *list_operations(kind, handlers, feeds),
+        *record_operations(kind, handlers, feeds, by_id, kind.body_schema),
     ]
     if kind.is_post:
-        path = f"/{kind.plural}/by-slug/{{slug:[^/]+}}"
-        table += record_operations(kind, handlers, path, kind.slug_update_schema, "BySlug")
+        # Before the others: a slug contains no dot, but their pattern accepts one.
+        table += feed_operations(kind, feeds, by_id, by_slug)
+        table += record_operations(kind, handlers, feeds, by_slug, kind.slug_update_schema, "BySlug")
     return table
 
 
-def list_operations(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
+def feed_operations(kind: Kind, feeds: FeedHandlers, by_id: str, by_slug: str) -> list[Operation]:
+    """The list and single records in other formats; the ending of the path names the format."""
+    ending = f".{{ending:{'|'.join(feeds.formats)}}}"
+    shared: Any = {"methods": ("GET",), "kind": kind, "formats": tuple(feeds.formats.values())}
+    password = EventReadInput if kind.name == "event" else ReadInput
+    unreadable = (BAD_QUERY, *unreadable_problems(kind))
+    plural, name = kind.plural.capitalize(), kind.name.capitalize()
+    return [
+        Operation(
+            id=f"feed{plural}",
+            path=f"/{kind.plural}{ending}",
+            handler=feeds.index,
+            summary=kind.summaries["feed"],
+            query=kind.query_schema,
+            problems=(BAD_QUERY,),
+            is_list=True,
+            **shared,
+        ),
+        *(
+            Operation(
+                id=f"export{name}{by}",
+                path=path + ending,
+                handler=feeds.read,
+                summary=kind.summaries["export" + by],
+                query=password,
+                problems=unreadable,
+                **shared,
+            )
+            for path, by in ((by_id, ""), (by_slug, "BySlug"))
+        ),
+    ]
+
+
+def unreadable_problems(kind: Kind) -> tuple[Problem, ...]:
+    """Errors of a request for one record."""
+    hidden = (errors.NotAccessible(kind=kind.name), errors.Trashed(kind=kind.name)) if kind.is_post else ()
+    locked = (errors.PasswordNeeded(),) if kind.name == "event" else ()
+    return (errors.NotFound(kind=kind.name), *hidden, *locked)
+
+
+def list_operations(kind: Kind, handlers: RecordHandlers, feeds: FeedHandlers) -> list[Operation]:
     required = [name for name, field in reader_of(kind.body_schema).fields.items() if field.required]
     return [
         Operation(
             id=f"list{kind.plural.capitalize()}",
             methods=("GET",),
             path=f"/{kind.plural}",
-            handler=handlers.index,
+            handler=negotiating(kind, handlers.index, feeds.index),
             summary=kind.summaries["list"],
             kind=kind,
             query=kind.query_schema,
@@ -90,12 +138,16 @@ def list_operations(kind: Kind, handlers: RecordHandlers) -> list[Operation]:
 
 
 def record_operations(
-    kind: Kind, handlers: RecordHandlers, path: str, schema: type[Input], by: str = ""
+    kind: Kind,
+    handlers: RecordHandlers,
+    feeds: FeedHandlers,
+    path: str,
+    schema: type[Input],
+    by: str = "",
 ) -> list[Operation]:
     is_event = kind.name == "event"
     unknown = errors.NotFound(kind=kind.name)
     locked = (errors.PasswordNeeded(),) if is_event else ()
-    hidden = (errors.NotAccessible(kind=kind.name),) if kind.is_post else ()
     trashed = (errors.Trashed(kind=kind.name),) if kind.is_post else ()
     refused = (unknown, errors.Forbidden(), *locked, errors.PreconditionFailed())
     return [
@@ -103,11 +155,11 @@ def record_operations(
             id=f"read{kind.name.capitalize()}{by}",
             methods=("GET",),
             path=path,
-            handler=handlers.read,
+            handler=negotiating(kind, handlers.read, feeds.read),
             summary=kind.summaries["read" + by],
             kind=kind,
             query=EventReadInput if is_event else ReadInput,
-            problems=(BAD_QUERY, unknown, *hidden, *locked, *trashed),
+            problems=(BAD_QUERY, *unreadable_problems(kind)),
         ),
         Operation(
             id=f"delete{kind.name.capitalize()}{by}",

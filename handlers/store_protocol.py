@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
+from uuid import UUID
 
 from schemas.caller import Caller, Preconditions
 from schemas.errors import Problems
@@ -25,10 +27,27 @@ class Page(Protocol):
     def total(self) -> int: ...
 
 
+class Scan(Protocol):
+    """The records of a whole list, without their content, and the time zones of its events."""
+
+    @property
+    def ids(self) -> Sequence[int]: ...
+    @property
+    def versions(self) -> Sequence[int]: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def modified(self) -> datetime: ...
+    @property
+    def zones(self) -> Mapping[str, tuple[datetime, datetime]]: ...
+
+
 class ChangeFeed(Protocol):
     """The number of changes to records so far; `confirm` runs a read, again if its result may be outdated."""
 
     position: int
+    changed_at: datetime
+    """The time of the last change."""
 
     def catch_up(self) -> Awaitable[int]: ...
     def confirm(self, read: Callable[[], Awaitable[Result]]) -> Awaitable[Result]: ...
@@ -45,6 +64,10 @@ class Store(Protocol):
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
     ) -> Page: ...
+    async def scan(
+        self, kind: Kind, queries: Iterable[Mapping[str, Any]], caller: Caller, problems: Problems
+    ) -> Scan: ...
+    async def instance(self) -> UUID: ...
     async def create(self, kind: Kind, data: Document, caller: Caller, problems: Problems) -> Document: ...
     async def head(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Head: ...
     async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document: ...

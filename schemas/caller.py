@@ -65,6 +65,10 @@ class Caller:
             or (self.own is not None and record.get("author") == self.own)
         )
 
+    def saw(self, record: Mapping[str, Any]) -> bool:
+        """Whether the caller could see a record before it was moved to the trash."""
+        return self.sees({**record, "status": record.get("trashed_from")})
+
     def may_write(self, record: Mapping[str, Any]) -> bool:
         if self.writes_all:
             return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from marshmallow import validates_schema
 
 from schemas.category import CATEGORY
 from schemas.costs import read_cost
+from schemas.dates import Moment
 from schemas.event_representation import FLAGS, LINKED, EventResponse, json_ld, represent
 from schemas.event_times import normalize_times
 from schemas.fields import Choice, CostField, Flag, Many, Number, Statuses, When, Whole, Zoned, need_both
@@ -20,6 +22,10 @@ from schemas.site import Site
 from schemas.tag import TAG
 from schemas.text_fields import FreeText, Html, Name, SlugText, WebAddress
 from schemas.venue import VENUE
+
+DATE_FILTERS = ("start_date", "end_date", "starts_before", "starts_after", "ends_before", "ends_after")
+FEED_BEGINS = timedelta(days=30)
+"""How long ago a feed begins unless dates are given."""
 
 
 class EventInput(PostInput):
@@ -127,6 +133,13 @@ def normalize(changes: Document, stored: Document | None, site: Site) -> Documen
     return normalized
 
 
+def feed_query(query: Document, site: Site) -> Document:
+    """A feed without dates begins in the past: calendar programs drop events that it no longer contains."""
+    if any(query.get(name) is not None for name in DATE_FILTERS):
+        return query
+    return query | {"start_date": Moment(instant=site.now() - FEED_BEGINS)}
+
+
 EVENT = Kind(
     name="event",
     plural="events",
@@ -162,6 +175,10 @@ EVENT = Kind(
         "readBySlug": Text("Read an event by slug"),
         "updateBySlug": Text("Update an event by slug"),
         "deleteBySlug": Text("Delete an event by slug"),
+        "feed": Text("List events in another format"),
+        "export": Text("Read an event in another format"),
+        "exportBySlug": Text("Read an event by slug in another format"),
     },
     links={name: kind.name for name, kind in LINKED.items()},
+    feed_query=feed_query,
 )

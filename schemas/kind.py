@@ -124,6 +124,8 @@ class Kind:
     links: Mapping[str, str] = field(default_factory=dict)
     """Field -> name of the kind it links to."""
     json_ld: Callable[[Kind, Mapping[str, Any], RenderContext], Document] | None = None
+    feed_query: Callable[[Document, Site], Document] = lambda query, site: query
+    """(query of a feed, site) -> the same with the defaults that only feeds have."""
 
     @property
     def is_post(self) -> bool:

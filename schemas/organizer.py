@@ -84,5 +84,8 @@ ORGANIZER = Kind(
         "readBySlug": Text("Read an organizer by slug"),
         "updateBySlug": Text("Update an organizer by slug"),
         "deleteBySlug": Text("Delete an organizer by slug"),
+        "feed": Text("List organizers in another format"),
+        "export": Text("Read an organizer in another format"),
+        "exportBySlug": Text("Read an organizer by slug in another format"),
     },
 )

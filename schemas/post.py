@@ -68,7 +68,14 @@ def normalize_post(changes: Document, stored: Document | None, site: Site) -> Do
     if status in ("publish", "future") and ("date_utc" in normalized or "status" in normalized):
         date = normalized.get("date_utc") or (stored or {})["date_utc"]
         normalized["status"] = "future" if date > site.now() else "publish"
-    return normalized
+    return normalized | _trashed_from(normalized.get("status"), stored)
+
+
+def _trashed_from(status: str | None, stored: Document | None) -> Document:
+    """The status that a record has before it is moved to the trash: feeds show public ones as cancelled."""
+    if stored is None or status is None or (status == "trash") == (stored["status"] == "trash"):
+        return {}
+    return {"trashed_from": stored["status"] if status == "trash" else None}
 
 
 def apply_role_limits(data: Document, caller: Caller, stored: Document | None) -> Document:

@@ -155,5 +155,8 @@ VENUE = Kind(
         "readBySlug": Text("Read a venue by slug"),
         "updateBySlug": Text("Update a venue by slug"),
         "deleteBySlug": Text("Delete a venue by slug"),
+        "feed": Text("List venues in another format"),
+        "export": Text("Read a venue in another format"),
+        "exportBySlug": Text("Read a venue by slug in another format"),
     },
 )

@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from handlers.prepared_response import OutgoingResponse, PreparedResponse
 from handlers.response_cache import ByteCache
+from handlers.streamed_response import StreamedResponse
 
 MIN_COMPRESSIBLE_BYTES = 1000
 """Size in bytes below which compression gains nothing."""
@@ -60,6 +61,8 @@ def compress_responses(cache: ByteCache) -> Middleware:
             and len(response.prepared_response.body) >= MIN_COMPRESSIBLE_BYTES
         ):
             response.prepared_response = await compressed(response.prepared_response, coding)
+        elif coding and isinstance(response, StreamedResponse) and request.method != "HEAD":
+            response.enable_compression(web.ContentCoding(coding))
         return response
 
     return middleware

@@ -75,9 +75,9 @@ def client_key(address: str) -> str:
 
 
 def record_of(request: web.Request) -> str:
-    """The record that a path names, regardless of leading zeros, upper case and a trailing slash."""
+    """The record that a path names, regardless of leading zeros, upper case, endings and a trailing slash."""
     kind, _, name = request.path.rstrip("/").lower().rpartition("/")
-    return f"{kind.rpartition('/')[2]}/{name.lstrip('0')}"
+    return f"{kind.rpartition('/')[2]}/{name.partition('.')[0].lstrip('0')}"
 
 
 def limit_rate(settings: Settings) -> Middleware:

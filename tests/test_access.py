@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import csv
 import io
 import itertools
 import json
@@ -18,7 +19,9 @@ from urllib.parse import quote
 import pytest
 
 from config.logs import configure
+from schemas import EVENT, ORGANIZER, VENUE
 from schemas.caller import Role
+from schemas.formats import formats_of
 from schemas.site import Site
 from service.background import BackgroundTasks
 from service.store import Store
@@ -311,7 +314,8 @@ class Crawler:
         status, body = await self.api.send(method, path, params=query or None, allow_redirects=False)
         self.asked += 1
         sent = {found.groups() for found in CANARY.finditer(f"{path} {query}")}
-        answered = f"{self.api.text} {dict(self.api.headers)}"
+        unfolded = self.api.text.replace("\r\n ", "")  # iCalendar and vCard break long lines
+        answered = f"{unfolded} {dict(self.api.headers)}"
         seen = {found.groups() for found in CANARY.finditer(answered)}
         if leaked := seen - self.allowed - sent:
             self.leaks.append(f"{method} {path} {query}: {sorted(leaked)}")
@@ -399,6 +403,37 @@ async def test_lists_show_no_text_that_is_not_the_caller_s(
             rows = await crawler.walk(plural, orderby=orderby, hide_empty="0")
             assert len(rows) == len(aviary.terms)
     assert not crawler.leaks, "\n".join(crawler.leaks)
+
+
+@every_reader
+async def test_feeds_show_no_text_that_is_not_the_caller_s(
+    crawler: Crawler, aviary: Aviary, caller: str
+) -> None:
+    for kind in (EVENT, VENUE, ORGANIZER):
+        records = aviary.of(kind.name)
+        for ending in formats_of(kind):
+            feed = f"/{kind.plural}.{ending}"
+            for query in ({}, {"search": "canary"}, *({"status": status} for status in STATUSES)):
+                assert (await crawler.get(feed, **query))[0] in (200, 400)
+            assert len(crawler.api.text) < 200 or caller != "public" or "canary" in crawler.api.text
+            for record in records:
+                status, body = await crawler.get(f"{record.paths[record.number % 2]}.{ending}")
+                answer = (status, "" if status == 200 else code_of(body))
+                assert answer == table.read(caller, record), (record, ending)
+    assert not crawler.leaks, "\n".join(crawler.leaks)
+
+
+@every_reader
+async def test_feeds_have_the_records_of_their_lists(crawler: Crawler, caller: str) -> None:
+    """The same ids as the list, and the events that the caller may open show the same texts."""
+    for kind in (EVENT, VENUE, ORGANIZER):
+        for query in ({}, {"status": "publish,draft"}, {"status": "trash"}, {"search": "canary-"}):
+            rows = await crawler.walk(kind.plural, **query)
+            status, _ = await crawler.get(f"/{kind.plural}.csv", **query)
+            found = list(csv.reader(io.StringIO(crawler.api.text, newline="")))[1:] if status == 200 else []
+            assert {int(one[0]) for one in found} == numbers(rows), (kind.name, query)
+            shown = {text for row in rows for text in re.findall(CANARY.pattern, json.dumps(row))}
+            assert set(re.findall(CANARY.pattern, crawler.api.text)) <= shown if status == 200 else True
 
 
 @every_reader
@@ -984,15 +1019,17 @@ async def test_only_editors_and_admins_need_no_password(roles: Roles, store: Sto
 
 
 async def test_guesses_count_together_however_the_event_is_addressed(api: Api) -> None:
-    """Leading zeros, a slash at the end and capital letters must not give more guesses."""
+    """Leading zeros, a slash at the end, capital letters and endings must not give more guesses."""
     event = await api.event("Some event", password=PASSWORD)
     id, slug = event["id"], event["slug"]
     answers = []
-    for number in range(40):
+    endings = list(formats_of(EVENT))
+    for number in range(60):
+        ending = endings[number % len(endings)]
         path = [
             f"/events/{'0' * (number % 12)}{id}", f"/events/{id}/", f"/events/by-slug/{slug.title()}",
-            f"/events/by-slug/{slug[:number % 9].upper()}{slug[number % 9:]}/",
-        ][number % 4]  # fmt: skip
+            f"/events/by-slug/{slug[:number % 9].upper()}{slug[number % 9:]}/", f"/events/{id}.{ending}",
+        ][number % 5]  # fmt: skip
         answers.append((await api.get(path, password=f"guess {number}"))[0])
     assert set(answers) == {403, 429}
     assert answers.count(403) <= 20, answers

@@ -20,6 +20,7 @@ from service.migrations.lease import hold_lease
 from service.migrations.recount import recount_if_needed
 from service.store.mongo.client import Database
 from service.store.mongo.indexes import create_indexes
+from service.store.mongo.instance import create_instance
 
 log = logging.getLogger("kalends.migrations")
 FORM = 2
@@ -62,6 +63,7 @@ async def prepare(database: Database, report: Report) -> None:
     await create_indexes(database)
     await recount_if_needed(database, report)
     await raise_id_counters(database)
+    await create_instance(database)
 
 
 async def migrate(database: Database, report: Report) -> None:

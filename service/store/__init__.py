@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from uuid import UUID
 
 import pymongo
 from pymongo.errors import PyMongoError
@@ -22,6 +23,7 @@ from service.store.lists.pages import Lists, Page
 from service.store.lists.resolver import FilterResolver
 from service.store.mongo.client import Client, Database, connect
 from service.store.mongo.id_blocks import Ids
+from service.store.mongo.instance import read_instance
 from service.store.records.creation import Creator
 from service.store.records.drafting import Drafter
 from service.store.records.reading import Reader
@@ -42,6 +44,7 @@ class Store:
     def __init__(self, client: Client, database: Database, site: Site) -> None:
         self.client, self.database, self.site = client, database, site
         self.started = False
+        self._instance: UUID | None = None
         self._tasks, self.passwords = BackgroundTasks(), Passwords()
         self.ids, self.feed = Ids(database), ChangeFeed(database)
         self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site)
@@ -49,7 +52,7 @@ class Store:
         self.tokens = Tokens(database, self.ids, self._tasks)
         resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.usage)
         self.lists = Lists(database, self.feed, resolver)
-        self.page = self.lists.page
+        self.page, self.scan = self.lists.page, self.lists.scan
         reader = Reader(database, self.feed, self.passwords, self.usage)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
         tree = CategoryTree(client, database)
@@ -69,6 +72,12 @@ class Store:
             await self.database.command("ping")
         await prepare(self.database, log_progress)
         self.started = True
+
+    async def instance(self) -> UUID:
+        """The identity of this calendar: the identifiers in feeds do not change with its address."""
+        if self._instance is None:
+            self._instance = await read_instance(self.database)
+        return self._instance
 
     async def maintain(self) -> None:
         """Publish what is due, resume fan-out jobs of crashed processes, and count their events."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from pymongo.change_stream import DatabaseChangeStream
 from pymongo.errors import PyMongoError
 
 from schemas import EVENT, KINDS
+from schemas.dates import EPOCH
 from schemas.errors import Problem, Unavailable
 from service.store.event_changes import PIPELINE, EventChange, is_counters_only, parse
 from service.store.mongo.client import Clock, Database, read_clock
@@ -51,6 +53,8 @@ class ChangeFeed:
         self.position = 0
         """The position that was read last. What is loaded from now on is at least as current."""
         self._changed = dict.fromkeys((kind.plural for kind in KINDS), 0)
+        self.changed_at = EPOCH
+        """The time of the last change that was read, in UTC; no change since then is unknown."""
 
     async def catch_up(self) -> int:
         """Read all changes that were acknowledged before the call, and return the position."""
@@ -109,8 +113,9 @@ class ChangeFeed:
             if not was_open and not is_lost:
                 raise
             return await self._read_on(())  # once more, with a new stream
-        if is_new:
+        if is_new and self._clock:
             self._forget()
+            self.changed_at = utc(self._clock.time)
         for change in changes:
             self._add(change)
         if self._clock:
@@ -150,6 +155,7 @@ class ChangeFeed:
 
     def _add(self, said: Mapping[str, Any]) -> None:
         self.position += 1
+        self.changed_at = max(self.changed_at, utc(said["clusterTime"]))
         plural = said["ns"]["coll"]
         if not is_counters_only(said):
             self._changed[plural] = self.position
@@ -171,3 +177,7 @@ class ChangeFeed:
         stream, self._stream = self._stream, None
         if stream is not None:
             await asyncio.to_thread(stream.close)
+
+
+def utc(time: Timestamp) -> datetime:
+    return time.as_datetime().replace(tzinfo=None)

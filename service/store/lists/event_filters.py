@@ -15,7 +15,7 @@ from schemas.kind import Kind
 from schemas.site import Site
 from schemas.venue import VENUE
 from schemas.zones import MIDNIGHT, Zone
-from service.store.lists.query import UNLOCKED, Condition, ListQuery, ordered, visible
+from service.store.lists.query import UNLOCKED, Condition, ListQuery, cancelled, ordered, visible
 from service.store.lists.resolver import FilterResolver
 
 ORDERS = {
@@ -45,7 +45,8 @@ async def event_list(
     conditions: list[Condition] = [{"hide_from_listings": False}]
     dates: list[Condition] | None = None
     with problems.gather():
-        conditions.append(visible(caller, query.get("status")))
+        since = query.get("cancelled_since")
+        conditions.append(cancelled(caller, since) if since else visible(caller, query.get("status")))
     if query.get("include"):
         conditions.append({"_id": {"$in": query["include"]}})
     else:

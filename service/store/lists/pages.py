@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.caller import Caller
@@ -15,6 +15,7 @@ from service.store.lists.histograms import END, START, Window
 from service.store.lists.other_filters import post_list, term_list
 from service.store.lists.query import ListQuery
 from service.store.lists.resolver import FilterResolver
+from service.store.lists.scans import Scan, scan
 from service.store.lists.totals import Totals
 from service.store.mongo.client import Database, aggregate, collections
 from service.store.mongo.coalescing import Batcher
@@ -65,6 +66,13 @@ class Lists:
             if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
                 return found(page, kind, query)
         raise Unavailable
+
+    async def scan(
+        self, kind: Kind, queries: Iterable[Mapping[str, Any]], caller: Caller, problems: Problems
+    ) -> Scan:
+        """Find all records of lists, without their content."""
+        lists = [await self.query(kind, query, caller, problems) for query in queries]
+        return await scan(self._collection(kind.plural), lists)
 
     async def warm(self, caller: Caller) -> None:
         """Build the histogram of the default list of events if it is long."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -115,6 +116,16 @@ def visible(caller: Caller, statuses: list[str] | None = None) -> Condition:
     if statuses and set(statuses) != {"publish"}:
         raise InvalidFields({"status": Text("Without a token only status=publish may be requested.")})
     return {"status": "publish"}
+
+
+def cancelled(caller: Caller, since: datetime) -> Condition:
+    """Records that were moved to the trash since a time, and that the caller could see before. The rule of
+    `Caller.saw` in MongoDB's words."""
+    trashed: Condition = {"status": "trash", "modified_utc": {"$gte": since}}
+    if caller.sees_all:
+        return trashed
+    public = {"trashed_from": "publish"}
+    return trashed | ({"$or": [public, {"author": caller.own}]} if caller.own is not None else public)
 
 
 def fields_of(conditions: Iterable[Mapping[str, Any]]) -> frozenset[str]:

@@ -20,7 +20,7 @@ from service.store.lists.query import ListQuery, can_evaluate, matches
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import SingleFlight
 
-MAX_COUNTED, MAX_COUNTED_FIRST = 20, 5000
+MAX_COUNTED, MAX_COUNTED_FIRST = 20, 100_000
 """A list of at most this many events is counted: whenever it is requested, and when its filter is used for
 the first time. Longer ones get a histogram, which costs as much as counting a few times."""
 MAX_FILTERS = 10_000

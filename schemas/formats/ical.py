@@ -1,0 +1,110 @@
+"""iCalendar (RFC 5545): what calendar programs subscribe to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+from icalendar import Calendar, Event, vCalAddress, vText
+
+from schemas.formats.format import Feed, Format, address_of, plain_text, printable, venues_of
+from schemas.formats.vtimezone import vtimezone
+from schemas.kind import Document
+from schemas.zones import Zone, parse_zone
+
+REFRESH = timedelta(hours=1)
+"""How often programs that have subscribed should ask for changes."""
+STATUSES = {"publish": "CONFIRMED", "trash": "CANCELLED"}
+"""Other statuses are not public; those who see such events get them as tentative."""
+END = b"END:VCALENDAR\r\n"
+
+
+def begin(feed: Feed) -> bytes:
+    calendar = Calendar()
+    calendar.add("version", "2.0")
+    calendar.add("prodid", "-//Kalends//Kalends//EN")
+    calendar.add("calscale", "GREGORIAN")
+    calendar.add("uid", str(feed.instance))
+    for name in ("name", "x-wr-calname"):
+        calendar.add(name, feed.title)
+    calendar.add("last-modified", feed.updated.replace(tzinfo=UTC))
+    calendar.add("refresh-interval", REFRESH, parameters={"VALUE": "DURATION"})
+    calendar.add("x-published-ttl", "PT1H")
+    for name, (first, last) in sorted(feed.zones.items()):
+        if (zone := parse_zone(name)) and not has_fixed_offset(zone):
+            calendar.add_component(vtimezone(zone, first.year, last.year))
+    return bytes(calendar.to_ical(sorted=False)).removesuffix(END)
+
+
+def item(feed: Feed, record: Mapping[str, Any]) -> bytes:
+    """An event. A cancelled one has no texts, which nobody may read any more: its identifier is enough."""
+    event, is_cancelled = Event(), record["status"] == "trash"
+    event.add("uid", str(feed.uid(record)))
+    event.add("dtstamp", record["modified_utc"].replace(tzinfo=UTC))
+    event.add("last-modified", record["modified_utc"].replace(tzinfo=UTC))
+    event.add("created", min(record["date_utc"], record["modified_utc"]).replace(tzinfo=UTC))
+    event.add("sequence", record["version"])
+    event.add("status", STATUSES.get(record["status"], "TENTATIVE"))
+    for name, value in times(record):
+        event.add(name, value)
+    if not is_cancelled:
+        event.add("summary", printable(record["title"]))
+        add_details(event, feed.shown(record))
+    return bytes(event.to_ical(sorted=False))
+
+
+def times(record: Mapping[str, Any]) -> Iterator[tuple[str, date]]:
+    """Start and end. Days are dates, and the end is the day after the last one. Without an end, an event ends
+    when it starts."""
+    start, end = record["start"], record["end"]
+    if record["all_day"]:
+        yield "dtstart", start.date()
+        yield "dtend", end.date() + timedelta(days=1)
+        return
+    zone = parse_zone(record["timezone"])
+    yield "dtstart", in_zone(zone, start, record["start_utc"])
+    if record["end_utc"] > record["start_utc"]:
+        yield "dtend", in_zone(zone, end, record["end_utc"])
+
+
+def in_zone(zone: Zone, wall: datetime, utc: datetime) -> datetime:
+    """A time in its zone, or in UTC where the zone's name cannot say which instant is meant: in iCalendar a
+    time that the clock shows twice is always the first one."""
+    if has_fixed_offset(zone) or zone.to_utc(wall) != utc:
+        return utc.replace(tzinfo=UTC)
+    return wall.replace(tzinfo=zone.info)
+
+
+def has_fixed_offset(zone: Zone) -> bool:
+    return isinstance(zone.info, timezone)
+
+
+def add_details(event: Event, shown: Document) -> None:
+    """What the caller may see of an event, besides its title and times."""
+    if description := shown["description"]:
+        event.add("description", printable(plain_text(description)))
+        event["X-ALT-DESC"] = vText(printable(description), params={"FMTTYPE": "text/html"})
+    if venues := venues_of(shown):
+        event.add("location", printable("; ".join(map(address_of, venues))))
+    if places := [venue for venue in venues if venue["geo_lat"] is not None]:
+        event.add("geo", (places[0]["geo_lat"], places[0]["geo_lng"]))
+    if organizers := shown["organizer"]:
+        event["organizer"] = calendar_address(organizers[0])
+        for other in organizers[1:]:
+            event.add("contact", printable(other["organizer"]))
+    if categories := [printable(one["name"]) for one in shown["categories"]]:
+        event.add("categories", categories)
+    event.add("url", shown["url"])
+    if shown["image"] and shown["image"]["url"]:
+        event.add("image", shown["image"]["url"], parameters={"VALUE": "URI"})
+
+
+def calendar_address(organizer: Mapping[str, Any]) -> vCalAddress:
+    """An organizer, with their e-mail address if they have one, else with their page."""
+    found = vCalAddress(f"mailto:{organizer['email']}" if organizer["email"] else organizer["url"])
+    found.params["CN"] = " ".join(printable(organizer["organizer"]).replace('"', "'").split())
+    return found
+
+
+ICALENDAR = Format("ics", "text/calendar", ("event",), begin, item, END, with_cancelled=True)

@@ -1,0 +1,22 @@
+"""The identity of a database: a random UUID that it gets when it is set up, and keeps."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from schemas.errors import Unavailable
+from service.store.mongo.client import Database
+
+INSTANCE = {"_id": "instance"}
+
+
+async def create_instance(database: Database) -> None:
+    """Give the database its identity; idempotent."""
+    created = {"$setOnInsert": {"uuid": str(uuid4())}}
+    await database["meta"].update_one(INSTANCE, created, upsert=True)
+
+
+async def read_instance(database: Database) -> UUID:
+    if (found := await database["meta"].find_one(INSTANCE)) is None:
+        raise Unavailable  # the database is being restored; the next start creates one
+    return UUID(found["uuid"])
