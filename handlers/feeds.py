@@ -12,7 +12,7 @@ from aiohttp import web
 
 from handlers.negotiation import requested_format
 from handlers.prepared_response import OutgoingResponse, PreparedResponse, not_modified
-from handlers.records import CALLER, Caches, EventReadInput, path_ref, sent_password
+from handlers.records import CALLER, Caches, PasswordInput, path_ref, sent_password
 from handlers.requests import query_pairs, query_values, values_of
 from handlers.response_cache import View, expires_at, record_tag
 from handlers.responses import representation_tag
@@ -43,9 +43,8 @@ class FeedHandlers:
         """A whole list, without pages, streamed."""
         chosen, context = requested_format(request, self.formats), RenderContext(self.site, request[CALLER])
         pairs = query_pairs(request)
-        query, problems = load_valid(
-            self.kind.query_schema, values_of(pairs, self.kind.query_schema), self.site
-        )
+        schema = self.kind.feed_schema
+        query, problems = load_valid(schema, values_of(pairs, schema), self.site)
         await self.store.feed.catch_up()
         modified = last_modified(self.store.feed.changed_at, expires_at(query, pairs, self.site), self.site)
         lists = self.lists(query, chosen)
@@ -64,7 +63,7 @@ class FeedHandlers:
     async def read(self, request: web.Request) -> web.StreamResponse:
         """A single record."""
         chosen, context = requested_format(request, self.formats), RenderContext(self.site, request[CALLER])
-        ref, sent = path_ref(request, self.kind), query_values(request, EventReadInput)
+        ref, sent = path_ref(request, self.kind), query_values(request, PasswordInput)
         record = await self.store.feed.confirm(
             lambda: self.store.read(self.kind, ref, context.caller, sent_password(request, sent))
         )

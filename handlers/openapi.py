@@ -7,7 +7,8 @@ from typing import Any
 from schemas.kind import Document
 
 JSON = "application/json"
-FIRST_ERROR = 400
+TEXT = {"type": "string"}
+"""Schema of a response in another format."""
 SECURITY = {"apiKey": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"}}
 """OpenAPI 3.1 security schemes by their Swagger 2.0 type."""
 
@@ -23,6 +24,8 @@ def swagger(generated: Document) -> Document:
     def operation(source: Document) -> Document:
         parameters = [_without(one, "x-nullable") for one in source["parameters"]]
         responses = {status: response(one) for status, one in source["responses"].items()}
+        if is_feed(source):
+            responses["200"]["schema"] = TEXT
         return source | {"parameters": parameters, "responses": responses}
 
     return generated | {"paths": _each_operation(generated, operation)}
@@ -44,6 +47,11 @@ def openapi(generated: Document) -> Document:
             "securitySchemes": {name: _security(one) for name, one in security.items()},
         },
     }
+
+
+def is_feed(operation: Document) -> bool:
+    """Whether the response is a text in another format than JSON."""
+    return bool(operation["produces"] != [JSON])
 
 
 def _each_operation(generated: Document, change: Any) -> Document:
@@ -71,11 +79,9 @@ def _operation(source: Document, examples: Document) -> Document:
         if one["in"] == "body":
             content = {"schema": _schema(one["schema"]), "example": examples[one["schema"]["$ref"]]}
             result["requestBody"] = {"required": one["required"], "content": {JSON: content}}
-    types = source.get("produces", [JSON])
-    result["responses"] = {
-        status: _response(one, types if int(status) < FIRST_ERROR else [JSON])
-        for status, one in source["responses"].items()
-    }
+    result["responses"] = {status: _response(one) for status, one in source["responses"].items()}
+    if is_feed(source):
+        result["responses"]["200"]["content"] = {name: {"schema": TEXT} for name in source["produces"]}
     return result
 
 
@@ -88,7 +94,7 @@ def _parameter(source: Document) -> Document:
     return result | {"schema": schema | {name: source[name] for name in ("default",) if name in source}}
 
 
-def _response(source: Document, types: list[str]) -> Document:
+def _response(source: Document) -> Document:
     result: Document = {"description": source["description"]}
     if "schema" not in source:
         return result
@@ -98,7 +104,7 @@ def _response(source: Document, types: list[str]) -> Document:
         (content["example"],) = found.values()
     elif found:
         content["examples"] = {name: {"value": value} for name, value in found.items()}
-    return result | {"content": dict.fromkeys(types, content)}
+    return result | {"content": {JSON: content}}
 
 
 def _schema(source: Document) -> Document:

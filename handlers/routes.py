@@ -57,9 +57,9 @@ def operations(kind: Kind, store: Store, site: Site, caches: Caches) -> list[Ope
         *list_operations(kind, handlers, feeds),
         *record_operations(kind, handlers, feeds, by_id, kind.body_schema),
     ]
-    if kind.is_post:
-        # Before the others: a slug contains no dot, but their pattern accepts one.
+    if feeds.formats:  # before those by slug: a slug contains no dot, but their pattern accepts one
         table += feed_operations(kind, feeds, by_id, by_slug)
+    if kind.is_post:
         table += record_operations(kind, handlers, feeds, by_slug, kind.slug_update_schema, "BySlug")
     return table
 
@@ -68,7 +68,7 @@ def feed_operations(kind: Kind, feeds: FeedHandlers, by_id: str, by_slug: str) -
     """The list and single records in other formats; the ending of the path names the format."""
     ending = f".{{ending:{'|'.join(feeds.formats)}}}"
     shared: Any = {"methods": ("GET",), "kind": kind, "formats": tuple(feeds.formats.values())}
-    password = EventReadInput if kind.name == "event" else ReadInput
+    password = PasswordInput if kind.name == "event" else None
     unreadable = (BAD_QUERY, *unreadable_problems(kind))
     plural, name = kind.plural.capitalize(), kind.name.capitalize()
     return [
@@ -77,7 +77,7 @@ def feed_operations(kind: Kind, feeds: FeedHandlers, by_id: str, by_slug: str) -
             path=f"/{kind.plural}{ending}",
             handler=feeds.index,
             summary=kind.summaries["feed"],
-            query=kind.query_schema,
+            query=kind.feed_schema,
             problems=(BAD_QUERY,),
             is_list=True,
             **shared,

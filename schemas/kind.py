@@ -73,7 +73,7 @@ class ListInput(ReadInput):
 
     @post_load
     def lower_per_page(self, values: Document, **_: Any) -> Document:
-        return values | {"per_page": min(values["per_page"], site().max_per_page)}
+        return values | {"per_page": min(values.get("per_page", 0), site().max_per_page)}
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,12 @@ class Kind:
         """Schema for updates by slug: the path identifies the record, so a slug in the body renames it."""
         members = {"slug": SlugText(metadata={"description": Text("new slug")})}
         return type(f"{self.body_schema.__name__}BySlug", (self.body_schema,), members)
+
+    @cached_property
+    def feed_schema(self) -> type[Input]:
+        """Schema for the query of a feed: the filters of the list, without pages and a choice of fields."""
+        meta = type("Meta", (Input.Meta,), {"exclude": ("page", "per_page", "fields")})
+        return type(self.query_schema.__name__.replace("List", "Feed"), (self.query_schema,), {"Meta": meta})
 
     @cached_property
     def known_fields(self) -> frozenset[str]:
