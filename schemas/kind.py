@@ -14,7 +14,7 @@ from marshmallow.fields import Field
 
 from schemas.caller import Caller
 from schemas.errors import MissingFields, Problems
-from schemas.fields import Many, Whole, site
+from schemas.fields import Many, When, Whole, site
 from schemas.language import Text
 from schemas.selection import Selection
 from schemas.site import Site
@@ -70,6 +70,7 @@ class ListInput(ReadInput):
 
     page = Whole(1, load_default=1, metadata={"description": Text("page of the list to return")})
     per_page = Whole(1, load_default=12, metadata={"description": Text("records per page")})
+    modified_after = When(metadata={"description": Text("only records that were changed after this time")})
 
     @post_load
     def lower_per_page(self, values: Document, **_: Any) -> Document:

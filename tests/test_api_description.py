@@ -122,9 +122,11 @@ QUERIES = {
 }
 # Ours: the interface does not have them.
 MORE_QUERY = {
-    "/events": {"geoloc_radius", "orderby", "order"},
-    "/venues": {"orderby", "order"},
-    "/organizers": {"orderby", "order"},
+    "/events": {"geoloc_radius", "orderby", "order", "modified_after"},
+    "/venues": {"orderby", "order", "modified_after"},
+    "/organizers": {"orderby", "order", "modified_after"},
+    "/categories": {"modified_after"},
+    "/tags": {"modified_after"},
     "/events/by-slug/{slug}": {"password"},
 }
 ENDING = ".{ending}"
@@ -620,6 +622,7 @@ Effect = tuple[dict[str, str], dict[str, str], list[str]]
 ALL = {"starts_after": "1990-01-01"}
 PARIS = {"geoloc_lat": "48.85", "geoloc_lng": "2.35"}
 EVENT_EFFECTS: dict[str, Effect] = {
+    "modified_after": (ALL, {"modified_after": "now +1 day"}, []),
     "page": (ALL | {"per_page": "1"}, {"page": "2"}, ["Gamma"]),
     "per_page": (ALL, {"per_page": "2"}, ["Alpha", "Gamma"]),
     "start_date": (ALL, {"start_date": "2027-03-02"}, ["Beta"]),
@@ -647,6 +650,7 @@ EVENT_EFFECTS: dict[str, Effect] = {
     "order": (ALL, {"order": "desc"}, ["Beta", "Gamma", "Alpha"]),
 }
 LINKED_EFFECTS: dict[str, Effect] = {
+    "modified_after": ({}, {"modified_after": "now +1 day"}, []),
     "page": ({"per_page": "1"}, {"page": "2"}, ["Alpha"]),
     "per_page": ({}, {"per_page": "1"}, ["Gamma"]),
     "search": ({}, {"search": "bet"}, ["Beta"]),
@@ -659,6 +663,7 @@ LINKED_EFFECTS: dict[str, Effect] = {
 }
 EVERY = {"hide_empty": "0"}
 TAG_EFFECTS: dict[str, Effect] = {
+    "modified_after": (EVERY, {"modified_after": "now +1 day"}, []),
     "page": (EVERY | {"per_page": "1"}, {"page": "2"}, ["Beta"]),
     "per_page": (EVERY, {"per_page": "1"}, ["Alpha"]),
     "search": (EVERY, {"search": "amm"}, ["Gamma"]),

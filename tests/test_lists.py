@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from schemas import KINDS, Kind
 from tests.conftest import Api
+from tests.samples import named
 
 PAST = {"start_date": "2020-01-01 10:00", "end_date": "2020-01-01 12:00"}
 linked_kinds = pytest.mark.parametrize(
@@ -260,3 +262,25 @@ async def test_one_name_is_one_term_under_one_parent(api: Api) -> None:
     for parent in (jazz["id"], below["id"]):
         status, problem = await api.patch(f"/categories/{jazz['id']}", {"parent": parent})
         assert (status, list(problem["data"]["params"])) == (400, ["parent"])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+async def test_lists_of_what_was_changed_after_a_time(api: Api, kind: Kind) -> None:
+    ids = []
+    for number in range(3):
+        name = {kind.name_field: f"Name {number}"}
+        ids.append((await api.made(kind.plural, **dict(kind.example) | name))["id"])
+        time = {"$set": {"modified_utc": datetime(2026, 1, 1, 12, 0, number)}}
+        await api.store.database[kind.plural].update_one({"_id": ids[-1]}, time)
+    rest = {} if kind.is_post else {"hide_empty": "0"}
+    for after, expected in (
+        ("2026-01-01 12:00:00", ids[1:]),
+        ("2026-01-01T13:00:01+01:00", ids[2:]),
+        ("2026-01-01", ids),
+        ("2026-01-02", []),
+    ):
+        assert sorted(await api.ids(kind.plural, modified_after=after, **rest)) == expected, after
+    status, problem = await api.get(f"/{kind.plural}", modified_after="soon")
+    assert (status, list(problem["data"]["params"])) == (400, ["modified_after"])
+    await api.patch(f"/{kind.plural}/{ids[0]}", {"description": "Changed"})
+    assert await api.ids(kind.plural, modified_after="2026-01-02", **rest) == ids[:1]

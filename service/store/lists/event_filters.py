@@ -15,7 +15,15 @@ from schemas.kind import Kind
 from schemas.site import Site
 from schemas.venue import VENUE
 from schemas.zones import MIDNIGHT, Zone
-from service.store.lists.query import UNLOCKED, Condition, ListQuery, cancelled, ordered, visible
+from service.store.lists.query import (
+    UNLOCKED,
+    Condition,
+    ListQuery,
+    cancelled,
+    changed_after,
+    ordered,
+    visible,
+)
 from service.store.lists.resolver import FilterResolver
 
 ORDERS = {
@@ -51,6 +59,7 @@ async def event_list(
         conditions.append({"_id": {"$in": query["include"]}})
     else:
         dates = date_conditions(query, resolver.site, problems)
+    conditions += changed_after(query, resolver.site, problems)
     conditions += [{name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None]
     conditions += await _links(resolver, query, caller, problems)
     if parent := query.get("post_parent"):

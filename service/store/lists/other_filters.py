@@ -11,7 +11,7 @@ from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Kind
 from service.store.links.fanout import FIELD
-from service.store.lists.query import UNLOCKED, Condition, ListQuery, ordered, visible
+from service.store.lists.query import UNLOCKED, Condition, ListQuery, changed_after, ordered, visible
 from service.store.lists.resolver import FilterResolver
 
 POST_ORDERS = {"date": "date_utc", "modified": "modified_utc", "title": "sort", "id": "_id"}
@@ -24,6 +24,7 @@ async def post_list(
     conditions: list[Condition] = []
     with problems.gather():
         conditions.append(visible(caller, query.get("status")))
+    conditions += changed_after(query, resolver.site, problems)
     if query.get("event") is not None:
         with problems.gather():
             ids = await resolver.linked_ids(kind, "event", query["event"], caller)
@@ -81,7 +82,7 @@ async def term_list(
     resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
     await resolver.usage.catch_up()  # terms are shown with the number of their events
-    conditions: list[Condition] = []
+    conditions = changed_after(query, resolver.site, problems)
     for name, operator in (("include", "$in"), ("exclude", "$nin")):
         if query.get(name):
             with problems.gather():

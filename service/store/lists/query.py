@@ -13,8 +13,9 @@ from typing import Any
 import bson
 
 from schemas.caller import Caller
-from schemas.errors import InvalidFields
+from schemas.errors import InvalidFields, Problems
 from schemas.language import Text
+from schemas.site import Site
 from service.store.event_changes import FACTS, SEARCHED, Facts
 from service.store.mongo.loaders import HEAD_FIELDS
 
@@ -116,6 +117,17 @@ def visible(caller: Caller, statuses: list[str] | None = None) -> Condition:
     if statuses and set(statuses) != {"publish"}:
         raise InvalidFields({"status": Text("Without a token only status=publish may be requested.")})
     return {"status": "publish"}
+
+
+def changed_after(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:
+    """The condition of `modified_after`. Unlike the dates of events it is a moment, not a day."""
+    if (moment := query.get("modified_after")) is None:
+        return []
+    try:
+        return [{"modified_utc": {"$gt": moment.utc(site.zone)}}]
+    except ValueError as error:
+        problems["modified_after"] = error.args[0]
+        return []
 
 
 def cancelled(caller: Caller, since: datetime) -> Condition:

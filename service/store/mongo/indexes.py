@@ -47,10 +47,11 @@ def indexes_of(kind: Kind) -> list[IndexModel]:
     return shared + POSTS + named + places + (USED if kind.embedded_fields else [])
 
 
+MODIFIED = index("by_modified", "modified_utc", "_id")
 POSTS = [
     index("by_date", "status", "-date_utc", "-_id"),
     index("any_by_date", "-date_utc", "-_id", "status"),
-    index("by_modified", "modified_utc", "_id"),
+    MODIFIED,
 ]
 # A record that has events has a latest end, too.
 USED = [
@@ -61,6 +62,7 @@ TERMS = [
     index("by_key", "key", "parent"),
     index("by_count", "events.publish", "_id"),
     index("by_parent", "parent", "_id"),
+    MODIFIED,
     index("by_ancestor", "ancestors"),
     index("claim", "claim", unique=True, partialFilterExpression={"claim": {"$type": "string"}}),
 ]
