@@ -21,11 +21,11 @@ END = b"END:VCALENDAR\r\n"
 
 
 def begin(feed: Feed) -> bytes:
+    # RFC 7986 also allows a UID here, but vdirsyncer takes the whole calendar for one event then.
     calendar = Calendar()
     calendar.add("version", "2.0")
     calendar.add("prodid", "-//Kalends//Kalends//EN")
     calendar.add("calscale", "GREGORIAN")
-    calendar.add("uid", str(feed.instance))
     for name in ("name", "x-wr-calname"):
         calendar.add(name, feed.title)
     calendar.add("last-modified", feed.updated.replace(tzinfo=UTC))
