@@ -16,7 +16,7 @@ from marshmallow import INCLUDE, Schema, fields
 from marshmallow.fields import Field
 
 from handlers.examples import example_id, example_slug, list_example, record_example
-from handlers.openapi import openapi, swagger
+from handlers.openapi import JSON, openapi, swagger
 from handlers.prepared_response import PreparedResponse
 from handlers.requests import language_of
 from handlers.responses import static_response, to_json
@@ -207,7 +207,7 @@ def documented_handler(operation: Operation, method: str, site: Site, problem_bo
         parameters=path_parameters(operation, kind),
         responses=responses(operation, site, problem_body),
         **({"description": SAME_UPDATE} if operation.partial else {}),
-        **({"produces": [one.media_type for one in operation.formats]} if operation.formats else {}),
+        **({"produces": [*(one.media_type for one in operation.formats), JSON]} if operation.formats else {}),
         **({} if method == "GET" else {"security": [{"token": []}, {"basic": []}]}),
     )(handler)
     if operation.query:

@@ -7,8 +7,6 @@ from typing import Any
 from schemas.kind import Document
 
 JSON = "application/json"
-TEXT = {"type": "string"}
-"""Schema of a response in another format."""
 SECURITY = {"apiKey": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"}}
 """OpenAPI 3.1 security schemes by their Swagger 2.0 type."""
 
@@ -24,8 +22,6 @@ def swagger(generated: Document) -> Document:
     def operation(source: Document) -> Document:
         parameters = [_without(one, "x-nullable") for one in source["parameters"]]
         responses = {status: response(one) for status, one in source["responses"].items()}
-        if is_feed(source):
-            responses["200"]["schema"] = TEXT
         return source | {"parameters": parameters, "responses": responses}
 
     return generated | {"paths": _each_operation(generated, operation)}
@@ -47,11 +43,6 @@ def openapi(generated: Document) -> Document:
             "securitySchemes": {name: _security(one) for name, one in security.items()},
         },
     }
-
-
-def is_feed(operation: Document) -> bool:
-    """Whether the response is a text in another format than JSON."""
-    return bool(operation["produces"] != [JSON])
 
 
 def _each_operation(generated: Document, change: Any) -> Document:
@@ -80,8 +71,10 @@ def _operation(source: Document, examples: Document) -> Document:
             content = {"schema": _schema(one["schema"]), "example": examples[one["schema"]["$ref"]]}
             result["requestBody"] = {"required": one["required"], "content": {JSON: content}}
     result["responses"] = {status: _response(one) for status, one in source["responses"].items()}
-    if is_feed(source):
-        result["responses"]["200"]["content"] = {name: {"schema": TEXT} for name in source["produces"]}
+    for name in source["produces"]:
+        if name != JSON:
+            kind = "object" if name.endswith("json") else "string"
+            result["responses"]["200"].setdefault("content", {})[name] = {"schema": {"type": kind}}
     return result
 
 

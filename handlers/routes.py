@@ -52,12 +52,12 @@ class Operation:
 def operations(kind: Kind, store: Store, site: Site, caches: Caches) -> list[Operation]:
     """The operations on one kind; posts can be addressed by slug too."""
     handlers, feeds = RecordHandlers(kind, store, site, caches), FeedHandlers(kind, store, site, caches)
-    by_id, by_slug = f"/{kind.plural}/{{id:[0-9]+}}", f"/{kind.plural}/by-slug/{{slug:[^/]+}}"
+    by_id, by_slug = f"/{kind.plural}/{{id:[0-9]+}}", f"/{kind.plural}/by-slug/{{slug:[^/.]+}}"
     table = [
         *list_operations(kind, handlers, feeds),
         *record_operations(kind, handlers, feeds, by_id, kind.body_schema),
     ]
-    if feeds.formats:  # before those by slug: a slug contains no dot, but their pattern accepts one
+    if feeds.formats:
         table += feed_operations(kind, feeds, by_id, by_slug)
     if kind.is_post:
         table += record_operations(kind, handlers, feeds, by_slug, kind.slug_update_schema, "BySlug")
@@ -78,7 +78,7 @@ def feed_operations(kind: Kind, feeds: FeedHandlers, by_id: str, by_slug: str) -
             handler=feeds.index,
             summary=kind.summaries["feed"],
             query=kind.feed_schema,
-            problems=(BAD_QUERY,),
+            problems=(BAD_QUERY, errors.NoRoute()),
             is_list=True,
             **shared,
         ),

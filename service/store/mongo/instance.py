@@ -11,9 +11,10 @@ INSTANCE = {"_id": "instance"}
 
 
 async def create_instance(database: Database) -> None:
-    """Give the database its identity; idempotent."""
-    created = {"$setOnInsert": {"uuid": str(uuid4())}}
-    await database["meta"].update_one(INSTANCE, created, upsert=True)
+    """Give the database its identity if it has none yet."""
+    if await database["meta"].find_one(INSTANCE) is None:
+        created = {"$setOnInsert": {"uuid": str(uuid4())}}
+        await database["meta"].update_one(INSTANCE, created, upsert=True)
 
 
 async def read_instance(database: Database) -> UUID:
