@@ -22,7 +22,7 @@ from schemas.formats import Feed, Format, formats_of
 from schemas.kind import Document, Kind, RenderContext, load_valid
 from schemas.site import Site
 
-BATCH = 25
+BATCH = 10
 """Records that are rendered at a time; other requests are handled in between."""
 MAX_CACHED_FEED = 2000
 """Rendered records of longer feeds are not cached: they would displace those of lists."""
