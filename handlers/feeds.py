@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -18,6 +17,7 @@ from handlers.response_cache import View, expires_at, record_tag
 from handlers.responses import representation_tag
 from handlers.store_protocol import Scan, Store
 from handlers.streamed_response import StreamedResponse
+from schemas.dates import http_date
 from schemas.formats import Feed, Format, formats_of
 from schemas.kind import Document, Kind, RenderContext, load_valid
 from schemas.site import Site
@@ -132,10 +132,6 @@ def told(modified: datetime, site: Site) -> datetime:
     after a change they are told an earlier one, so that they ask again."""
     is_recent = modified > site.now() - timedelta(seconds=LATE_SECONDS)
     return modified - timedelta(seconds=1) if is_recent else modified
-
-
-def http_date(utc: datetime) -> str:
-    return format_datetime(utc.replace(tzinfo=UTC), usegmt=True)
 
 
 def not_modified_since(request: web.Request, tag: str, modified: datetime) -> PreparedResponse | None:

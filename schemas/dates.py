@@ -5,7 +5,8 @@ from __future__ import annotations
 import calendar
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from email.utils import format_datetime
 from functools import lru_cache
 from typing import cast
 
@@ -68,6 +69,11 @@ def is_fixed(text: str) -> bool:
 def show(moment: datetime) -> str:
     """Formats a time as `YYYY-MM-DD HH:MM:SS`."""
     return moment.isoformat(" ", "seconds")
+
+
+def http_date(utc: datetime) -> str:
+    """Formats a time as HTTP and RSS do: `Tue, 17 Nov 2026 01:22:27 GMT`."""
+    return format_datetime(utc.replace(tzinfo=UTC), usegmt=True)
 
 
 @lru_cache(1000)

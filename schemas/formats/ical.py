@@ -32,7 +32,7 @@ def begin(feed: Feed) -> bytes:
     calendar.add("refresh-interval", REFRESH, parameters={"VALUE": "DURATION"})
     calendar.add("x-published-ttl", "PT1H")
     for name, (first, last) in sorted(feed.zones.items()):
-        if (zone := parse_zone(name)) and not has_fixed_offset(zone):
+        if not has_fixed_offset(zone := parse_zone(name)):
             calendar.add_component(vtimezone(zone, first.year, last.year))
     return bytes(calendar.to_ical(sorted=False)).removesuffix(END)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import format_datetime
+from datetime import datetime
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 from xml.sax.saxutils import escape, quoteattr
 
+from schemas.dates import http_date
 from schemas.formats.format import Feed, Format, address_of, plain_text, printable, venues_of
 
 DECLARATION = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -17,10 +17,6 @@ EXTENSIONS = 'xmlns:ev="http://purl.org/rss/1.0/modules/event/" xmlns:georss="ht
 
 def rfc3339(utc: datetime) -> str:
     return f"{utc.isoformat()}Z"
-
-
-def rfc822(utc: datetime) -> str:
-    return format_datetime(utc.replace(tzinfo=UTC), usegmt=True)
 
 
 def add(parent: Element, tag: str, text: str = "", **attributes: str) -> None:
@@ -49,7 +45,7 @@ def rss_begin(feed: Feed) -> bytes:
     return (
         f'{DECLARATION}<rss version="2.0" {atom} {EXTENSIONS}>\n<channel>\n<title>{title}</title>\n'
         f"<link>{site}</link>\n<description>{title}</description>\n<ttl>60</ttl>\n"
-        f"<lastBuildDate>{rfc822(feed.updated)}</lastBuildDate>\n"
+        f"<lastBuildDate>{http_date(feed.updated)}</lastBuildDate>\n"
         f'<atom:link rel="self" type="application/rss+xml" href={own}/>\n'
     ).encode()
 
@@ -59,7 +55,7 @@ def rss_item(feed: Feed, record: Mapping[str, Any]) -> bytes:
     add(entry, "title", record["title"])
     add(entry, "link", shown["url"])
     SubElement(entry, "guid", isPermaLink="false").text = feed.uid(record).urn
-    add(entry, "pubDate", rfc822(record["date_utc"]))
+    add(entry, "pubDate", http_date(record["date_utc"]))
     add(entry, "description", shown["description"])
     for term in (*shown["categories"], *shown["tags"]):
         add(entry, "category", term["name"])
