@@ -25,6 +25,7 @@ class Site:
     currency: Currency = field(default_factory=Currency)
     max_per_page: int = 100
     radius_km: float = 40.234
+    changes_kept: timedelta = timedelta(days=30)
 
     @cached_property
     def api(self) -> str:

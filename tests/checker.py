@@ -26,7 +26,7 @@ Rows = dict[int, dict[str, Any]]
 async def differences(store: Store) -> list[str]:
     """Everything that is stored twice or computed, compared with what it should be."""
     database = store.database
-    await store.usage.count()
+    await store.log.update()
     found = {kind.plural: await database[kind.plural].find().to_list(None) for kind in KINDS}
     rows: dict[str, Rows] = {plural: {row["_id"]: row for row in many} for plural, many in found.items()}
     numbers = {row["_id"]: row["n"] async for row in database["words"].find({}, {"n": 1})}

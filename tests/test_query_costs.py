@@ -86,7 +86,7 @@ async def api(
     monkeypatch.setattr(client, "AsyncIOMotorClient", partial(AsyncIOMotorClient, event_listeners=[commands]))
     async with open_store(mongodb_uri, store.database.name, Site()) as own:
         # Events are counted beside the requests, at any time.
-        monkeypatch.setattr(own.usage, "count_soon", lambda: None)
+        monkeypatch.setattr(own.log, "update_soon", lambda: None)
         yield Api(await aiohttp_client(create_app(Settings(), own)), own)
 
 
@@ -120,7 +120,7 @@ async def links(api: Api) -> dict[str, int]:
             tags=[links["tag"]],
             featured=True,
         )
-    await api.store.usage.count()
+    await api.store.log.update()
     await api.store.feed.catch_up()
     return links
 

@@ -137,7 +137,7 @@ async def test_any_range_of_time_is_counted(api: Api, zone: str, by_histogram: l
         end = start + chance.choice([timedelta(), timedelta(hours=3), timedelta(1), timedelta(5)])
         await api.made("events", title="Event", timezone="UTC", start_date=str(start), end_date=str(end))
     site = replace(store.site, zone=parse_zone(zone))
-    resolver = FilterResolver(store.database, site, store.feed, store.vocabulary, store.usage)
+    resolver = FilterResolver(store.database, site, store.feed, store.vocabulary, store.log)
     lists = Lists(store.database, store.feed, resolver)
     for _ in range(300):
         names = chance.sample(sorted(DATES), chance.randint(1, 4))

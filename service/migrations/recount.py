@@ -15,6 +15,7 @@ from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from service.migrations.lease import hold_lease
 from service.store.change_feed import CHECKPOINT
+from service.store.log_rows import begin_log
 from service.store.mongo.client import Database, read_clock
 
 RANGE = 50_000
@@ -49,7 +50,9 @@ async def _events_uuid(database: Database) -> Any:
 async def recount(database: Database, report: Report) -> None:
     """Count all events as of one point in time, and let the change feed continue from there."""
     at = (await asyncio.to_thread(read_clock, database.delegate)).time
+    log: dict[str, Any] = {}
     if not await _has_checkpoint(database):  # times of another replica set mean nothing here
+        log = await begin_log(database)
         for kind in LINKED.values():
             await database[kind.plural].update_many({}, {"$set": {"events.as_of": None}})
     last = {
@@ -61,7 +64,7 @@ async def recount(database: Database, report: Report) -> None:
     for field, low in ranges:
         done += await _recount_range(database, field, low, at)
         report("counting the events of venues, organizers, categories and tags", done, total)
-    checkpoint = {"at": at, "events_uuid": await _events_uuid(database)}
+    checkpoint = {"at": at, "events_uuid": await _events_uuid(database), **log}
     await database["meta"].update_one({"_id": CHECKPOINT}, {"$set": checkpoint}, upsert=True)
 
 

@@ -16,6 +16,7 @@ from service.migrations import log_progress, prepare
 from service.migrations.recount import recount_if_needed
 from service.passwords import Passwords
 from service.store.change_feed import ChangeFeed
+from service.store.change_log import ChangeLog
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.usage import UsageCounters
@@ -48,22 +49,21 @@ class Store:
         self._tasks, self.passwords = BackgroundTasks(), Passwords()
         self.ids, self.feed = Ids(database), ChangeFeed(database)
         self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site)
-        self.usage = UsageCounters(database, self.feed, self.fanout, self._tasks)
+        usage = UsageCounters(database, self.fanout)
+        self.log = ChangeLog(client, database, site, self.feed, usage, self._tasks)
         self.tokens = Tokens(database, self.ids, self._tasks)
-        resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.usage)
+        resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
         self.lists = Lists(database, self.feed, resolver)
         self.page, self.scan = self.lists.page, self.lists.scan
-        reader = Reader(database, self.feed, self.passwords, self.usage)
+        reader = Reader(database, self.feed, self.passwords, self.log)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
         tree = CategoryTree(client, database)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
-        self.creator = Creator(database, drafter, self.passwords, self.usage)
+        self.creator = Creator(database, drafter, self.passwords, self.fanout, self.log)
         self.create = self.creator.create
-        updater = Updater(
-            database, reader, drafter, self.passwords, tree, self.fanout, self.usage, self._tasks
-        )
+        updater = Updater(database, reader, drafter, self.passwords, tree, self.fanout, self.log, self._tasks)
         self.update = updater.update
-        changes = StatusChanges(database, site, updater, tree, self.fanout)
+        changes = StatusChanges(database, site, updater, tree, self.fanout, self.log)
         self.delete, self.publish_due = changes.delete, changes.publish_due
 
     async def start(self) -> None:
@@ -84,9 +84,10 @@ class Store:
         await self.publish_due()
         await self.fanout.resume_abandoned()
         if self.feed.has_lost_changes:
+            await self.log.repair()
             await recount_if_needed(self.database, log_progress, is_lost=True)
             self.feed.has_lost_changes = False
-        await self.usage.count()
+        await self.log.update()
 
     async def is_alive(self) -> bool:
         try:

@@ -13,19 +13,20 @@ from bson import Timestamp
 from pymongo.change_stream import DatabaseChangeStream
 from pymongo.errors import PyMongoError
 
-from schemas import EVENT, KINDS
+from schemas import KINDS
 from schemas.dates import EPOCH
 from schemas.errors import Problem, Unavailable
-from service.store.event_changes import PIPELINE, EventChange, is_counters_only, parse
+from service.store.event_changes import PIPELINE, EventChange, is_counters_only
 from service.store.mongo.client import Clock, Database, read_clock
 from service.store.mongo.coalescing import Batcher
+from service.store.record_changes import RecordChange, parse_event, parse_record
 
 MAX_EVENT_CHANGES = 4096
 """Number of changes to events kept in memory."""
 HISTORY_LOST = 286
 """The server's error code for a change stream that would begin before the oplog."""
-CHECKPOINT = "usage_counters"
-"""Id of a document in `meta`: its time `at` is that up to which changes to events are counted."""
+CHECKPOINT = "change_log"
+"""Id of a document in `meta`: its time `at` is that up to which changes are counted and logged."""
 MAX_ATTEMPTS = 10
 """How often a read is repeated because of elections."""
 Document = dict[str, Any]
@@ -42,10 +43,10 @@ class ChangeFeed:
         self._clock: Clock | None = None
         self.time = Timestamp(0, 1)
         """The time up to which all changes were read."""
-        self.uncounted: deque[EventChange] = deque()
-        """Changes since the checkpoint of the usage counters."""
+        self.unlogged: deque[RecordChange] = deque()
+        """Changes since the checkpoint of the change log."""
         self.has_lost_changes = False
-        """Whether changes since that checkpoint cannot be read, so that everything must be counted again."""
+        """Whether changes since that checkpoint cannot be read, so that all records must be compared."""
         self._batch = Batcher[None, None](self._read_on)
         self._events: deque[EventChange] = deque(maxlen=MAX_EVENT_CHANGES)
         self.next_event = 0
@@ -94,13 +95,13 @@ class ChangeFeed:
         oldest = self.next_event - len(self._events)
         return list(islice(self._events, number - oldest, None)) if number >= oldest else None
 
-    def has_uncounted(self, until: Timestamp) -> bool:
-        """Whether a change up to a time may not be counted yet."""
-        return self.has_lost_changes or bool(self.uncounted and self.uncounted[0].at <= until)
+    def has_unlogged(self, until: Timestamp) -> bool:
+        """Whether a change up to a time may not be logged yet."""
+        return self.has_lost_changes or bool(self.unlogged and self.unlogged[0].at <= until)
 
-    def drop_counted(self, until: Timestamp) -> None:
-        while self.uncounted and self.uncounted[0].at <= until:
-            self.uncounted.popleft()
+    def drop_logged(self, until: Timestamp) -> None:
+        while self.unlogged and self.unlogged[0].at <= until:
+            self.unlogged.popleft()
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
         was_open = self._stream is not None
@@ -159,15 +160,16 @@ class ChangeFeed:
         plural = said["ns"]["coll"]
         if not is_counters_only(said):
             self._changed[plural] = self.position
-        if plural == EVENT.plural and (change := parse(said)).touched != frozenset():
-            self._events.append(change)
+        if event := parse_event(said):
+            self._events.append(event)
             self.next_event += 1
-            self.uncounted.extend([change] if change.steps else [])
+        if change := parse_record(said, event):
+            self.unlogged.append(change)
 
     def _forget(self) -> None:
         """Drop all changes, as some may be missing, and go to a position at which nothing was read yet."""
         self._events.clear()
-        self.uncounted.clear()  # the stream begins at the checkpoint again
+        self.unlogged.clear()  # the stream begins at the checkpoint again
         self.next_event += 1
         self.position += 1
         self._changed = dict.fromkeys(self._changed, self.position)

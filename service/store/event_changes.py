@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 
 from bson import Timestamp
 
-from schemas import KINDS
+from schemas import EVENT, KINDS
 from schemas.dates import EPOCH
 from schemas.event_representation import LINKED
+from schemas.kind import Kind
 
 Facts = Mapping[str, Any]
 """Fields of a record by name; a missing field is unknown."""
+ACCESS = ("status", "author")
 PLAIN = (
-    *("_id", "status", "hide_from_listings", "author", "locked", "post_parent", "featured", "ticketed"),
+    *("_id", *ACCESS, "hide_from_listings", "locked", "post_parent", "featured", "ticketed"),
     *("start_utc", "end_utc", "date_utc", "modified_utc", "sort", "tok"),
 )
 LINKS = {
@@ -98,10 +100,12 @@ def after_steps(counters: Mapping[str, Any], steps: Iterable[Step]) -> tuple[dic
     return counted, are_ends_known
 
 
-def telling(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Additional data that an update stores, so that other processes know which lists the event left and
+def telling(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Additional data that an update stores, so that other processes know which lists the record left and
     entered: the change stream does not report unchanged fields."""
-    was, now = facts_of(old), facts_of(new)
+    if not kind.is_post:  # everybody sees terms
+        return {}
+    was, now = (facts_of(one) if kind is EVENT else access_of(one) for one in (old, new))
     changed = {name: value for name, value in now.items() if value != was[name]}
     # The version makes the value unique: the change stream does not report a value that stays the same.
     return {"last_change": {"version": old["version"] + 1, "was": was, "now": changed}}
@@ -114,6 +118,11 @@ def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
         field: [{name: copy.get(name) for name in names} for copy in event.get(field) or ()]
         for field, names in LINKS.items()
     }
+
+
+def access_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Extract the fields that decide who may see a record."""
+    return {name: record.get(name) for name in ACCESS}
 
 
 def parse(said: Mapping[str, Any]) -> EventChange:
@@ -155,7 +164,7 @@ PIPELINE: list[dict[str, Any]] = [
     {"$match": {"ns.coll": {"$in": [kind.plural for kind in KINDS]}}},
     {
         "$project": {
-            **dict.fromkeys(("operationType", "clusterTime", "ns.coll"), 1),
+            **dict.fromkeys(("operationType", "clusterTime", "ns.coll", "documentKey._id"), 1),
             **dict.fromkeys(("updateDescription.removedFields", "updateDescription.truncatedArrays"), 1),
             "updateDescription.updatedFields.last_change": 1,
             **{f"fullDocument.{name}": 1 for name in PLAIN},

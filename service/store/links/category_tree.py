@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists, not_found
@@ -88,6 +89,10 @@ class CategoryTree:
             if gone is None:
                 left = await terms.find_one({"_id": own}, {"_id": 1}, session=session)
                 raise PreconditionFailed if left else NotFound(kind=kind.name)
+            removed = {"_id": own, "kind": kind.plural, "at": datetime.now(UTC)}
+            await self._database["removed_terms"].replace_one(
+                {"_id": own}, removed, upsert=True, session=session
+            )
             children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
             moved = {"$set": {"parent": gone["parent"]}, "$inc": {"version": 1}}
             await terms.update_many({"parent": own}, moved, session=session)

@@ -1,19 +1,15 @@
 """Usage counters in venues, organizers and terms: the number of events that link to each, and the latest end.
 
-Writers of events do not touch them. The change feed shows each write with its links before and after, and a
-background task adds these changes to the counters: soon after a write of its own process, and regularly for
-those of others. Every record stores the time up to which changes are counted in it, and an update requires
-the time that was read before. So each change is counted once, whichever processes try, and whichever die. A
-checkpoint stores the time up to which everything is counted: from there the change feed of a process begins.
+Writers of events do not touch them. The change feed shows each write with its links before and after, and
+`change_log.py` has these changes added to the counters. Every record stores the time up to which changes are
+counted in it, and an update requires the time that was read before. So each change is counted once, whichever
+processes try, and whichever die.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping
-from contextlib import suppress
-from time import monotonic
 from typing import Any
 
 from bson import Timestamp
@@ -23,19 +19,11 @@ from schemas.errors import Unavailable
 from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Document
-from service.background import BackgroundTasks
-from service.store.change_feed import CHECKPOINT, ChangeFeed
 from service.store.event_changes import EventChange, Step, Use, after_steps
 from service.store.links.fanout import Fanout
 from service.store.mongo.client import Database, collections
 from service.store.mongo.loaders import find_in_many
 
-PAUSE_SECONDS = 0.25
-"""Pause between two rounds of counting, unless a reader waits: many events are counted by few updates."""
-POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.5, 8.0
-"""A reader looks whether all is counted; later its own process counts; and finally it gives up."""
-MAX_CHECKPOINT_AGE_SECONDS = 60
-"""An older checkpoint is moved even if there is nothing to count, so that it stays within the oplog."""
 MAX_ATTEMPTS = 100
 PUBLIC = {"status": "publish", "locked": {"$ne": True}}
 LIVE = {"status": {"$ne": "trash"}}
@@ -43,70 +31,13 @@ Records = Mapping[Use, Document]
 
 
 class UsageCounters:
-    """Counts the events of linked records, from the change feed."""
+    """Counts the events of linked records."""
 
-    def __init__(self, database: Database, feed: ChangeFeed, fanout: Fanout, tasks: BackgroundTasks) -> None:
-        self._feed, self._fanout, self._tasks = feed, fanout, tasks
-        self._collection = collections(database)
-        self._turn = asyncio.Lock()
-        self._is_scheduled = False
-        self._is_awaited = asyncio.Event()
-        self._next_round = 0.0
+    def __init__(self, database: Database, fanout: Fanout) -> None:
+        self._fanout, self._collection = fanout, collections(database)
 
-    async def catch_up(self) -> None:
-        """Wait until every write that was acknowledged before the call is counted."""
-        await self._feed.catch_up()
-        wanted, started = self._feed.time, monotonic()
-        while self._feed.has_uncounted(wanted):
-            self._is_awaited.set()
-            waited = monotonic() - started
-            if waited > MAX_WAIT_SECONDS:
-                raise Unavailable
-            if waited > TAKE_OVER_SECONDS:
-                self.count_soon()
-            await asyncio.sleep(POLL_SECONDS)
-            self._feed.drop_counted(await self._checkpoint())
-
-    async def follow(self, events: Iterable[Document]) -> dict[int, Document]:
-        """Count events that were just written soon, and update copies in them that are outdated already;
-        return the events that had any."""
-        self.count_soon()
-        return await self._fanout.refresh(events)
-
-    def count_soon(self) -> None:
-        """Count in the background, at once or after the pause since the last round."""
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._tasks.start(self._count_later(), "counting the events of linked records")
-
-    async def _count_later(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._is_awaited.wait(), max(0.0, self._next_round - monotonic()))
-        self._is_awaited.clear()
-        self._is_scheduled = False
-        await self.count()
-
-    async def count(self) -> None:
-        """Count all writes that were acknowledged before the call."""
-        async with self._turn:
-            await self._feed.catch_up()
-            if self._feed.has_lost_changes:
-                return  # the checkpoint must stay until everything is counted again
-            until, checkpoint = self._feed.time, await self._checkpoint()
-            self._feed.drop_counted(checkpoint)
-            changes = [change for change in self._feed.uncounted if change.at <= until]
-            if changes:
-                await self._count_all(changes, until)
-            if changes or until.time > checkpoint.time + MAX_CHECKPOINT_AGE_SECONDS:
-                await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})
-            self._feed.drop_counted(until)
-            self._next_round = monotonic() + PAUSE_SECONDS
-
-    async def _checkpoint(self) -> Timestamp:
-        found = await self._collection("meta").find_one({"_id": CHECKPOINT})
-        return found["at"] if found else Timestamp(0, 1)
-
-    async def _count_all(self, changes: Collection[EventChange], until: Timestamp) -> None:
+    async def count(self, changes: Collection[EventChange], until: Timestamp) -> None:
+        """Count changes up to a time: all of them since the last checkpoint."""
         steps = [(change.at, change.steps) for change in changes]
         uses = {use for _, its in steps for use in its}
         for _ in range(MAX_ATTEMPTS):

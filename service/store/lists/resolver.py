@@ -17,8 +17,8 @@ from schemas.link_refs import Candidates, condition
 from schemas.site import Site
 from schemas.venue import VENUE
 from service.store.change_feed import ChangeFeed
+from service.store.change_log import ChangeLog
 from service.store.links.fanout import FIELD
-from service.store.links.usage import UsageCounters
 from service.store.lists.query import visible
 from service.store.mongo.client import Database, aggregate
 from service.store.mongo.loaders import HEAD_FIELDS, RecordLoader
@@ -39,9 +39,9 @@ class FilterResolver:
         site: Site,
         feed: ChangeFeed,
         vocabulary: Vocabulary,
-        usage: UsageCounters,
+        log: ChangeLog,
     ) -> None:
-        self.database, self.site, self.vocabulary, self.usage = database, site, vocabulary, usage
+        self.database, self.site, self.vocabulary, self.log = database, site, vocabulary, log
         self._feed, self._heads = feed, RecordLoader(database, HEAD_FIELDS)
         self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(MAX_CACHED)
 

@@ -80,6 +80,8 @@ EVENTS = [
 INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind in KINDS} | {
     "tokens": [index("digest", "digest", unique=True)],
     "words": [index("grams", "grams")],
+    "changes": [index("by_kind", "kind", "_id"), index("expiry", "expires_at", expireAfterSeconds=0)],
+    "removed_terms": [index("expiry", "at", expireAfterSeconds=366 * 86400)],
 }
 
 

@@ -17,9 +17,10 @@ from schemas.caller import Caller
 from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from service.passwords import Passwords
+from service.store.change_log import ChangeLog
 from service.store.links.category_tree import remove_twins
+from service.store.links.fanout import Fanout
 from service.store.links.resolving import Linked, LinkResolver, copies_of
-from service.store.links.usage import UsageCounters
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
 from service.store.mongo.inserts import violates
@@ -55,9 +56,10 @@ class Creator:
     """Creates records of every kind."""
 
     def __init__(
-        self, database: Database, drafter: Drafter, passwords: Passwords, usage: UsageCounters
+        self, database: Database, drafter: Drafter, passwords: Passwords, fanout: Fanout, log: ChangeLog
     ) -> None:
-        self._database, self._drafter, self._passwords, self._usage = database, drafter, passwords, usage
+        self._database, self._drafter, self._passwords = database, drafter, passwords
+        self._fanout, self._log = fanout, log
         self._import_turn = asyncio.Lock()
         """Batches of an import that describe the same new venue must create it once."""
         self._groups = {
@@ -165,7 +167,8 @@ class Creator:
         finally:
             self._drafter.slugs.release(kind.plural, records.values(), failed)
         stored = [record for id, record in records.items() if id not in failed]
-        current = await self._usage.follow(stored) if kind.links else {}
+        self._log.update_soon()
+        current = await self._fanout.refresh(stored) if kind.links else {}
         outcomes: Outcomes = {}
         for row, record in drafts.items():
             error = failed.get(record["_id"])

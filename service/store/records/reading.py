@@ -9,7 +9,7 @@ from schemas.errors import NotAccessible, NotFound, Trashed
 from schemas.kind import Document, Kind
 from service.passwords import Passwords
 from service.store.change_feed import ChangeFeed
-from service.store.links.usage import UsageCounters
+from service.store.change_log import ChangeLog
 from service.store.mongo.client import Database
 from service.store.mongo.loaders import HEAD_FIELDS, HIDDEN_FIELDS, RecordLoader, Ref
 
@@ -17,10 +17,8 @@ from service.store.mongo.loaders import HEAD_FIELDS, HIDDEN_FIELDS, RecordLoader
 class Reader:
     """Loads records; concurrent reads share a query."""
 
-    def __init__(
-        self, database: Database, feed: ChangeFeed, passwords: Passwords, usage: UsageCounters
-    ) -> None:
-        self._feed, self._passwords, self._usage = feed, passwords, usage
+    def __init__(self, database: Database, feed: ChangeFeed, passwords: Passwords, log: ChangeLog) -> None:
+        self._feed, self._passwords, self._log = feed, passwords, log
         self._heads = RecordLoader(database, HEAD_FIELDS)
         self._records = RecordLoader(database, HIDDEN_FIELDS)
 
@@ -35,7 +33,7 @@ class Reader:
 
     async def _load(self, loader: RecordLoader, kind: Kind, ref: Ref) -> Document | None:
         if not kind.is_post:  # terms are shown with the number of their events
-            await self._usage.catch_up()
+            await self._log.catch_up()
         return await loader.load(kind.plural, ref)
 
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:

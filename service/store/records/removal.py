@@ -9,6 +9,7 @@ from schemas.caller import NO_PRECONDITIONS, Caller, Preconditions, Role
 from schemas.errors import PreconditionFailed, Trashed
 from schemas.kind import Document, Kind
 from schemas.site import Site
+from service.store.change_log import ChangeLog
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.mongo.client import Database
@@ -22,9 +23,15 @@ class StatusChanges:
     """Changes the status of records: trash and publication."""
 
     def __init__(
-        self, database: Database, site: Site, updater: Updater, tree: CategoryTree, fanout: Fanout
+        self,
+        database: Database,
+        site: Site,
+        updater: Updater,
+        tree: CategoryTree,
+        fanout: Fanout,
+        log: ChangeLog,
     ) -> None:
-        self._database, self._site = database, site
+        self._database, self._site, self._log = database, site, log
         self._updater, self._tree, self._fanout = updater, tree, fanout
 
     async def delete(
@@ -48,6 +55,7 @@ class StatusChanges:
         async for child in self._database[kind.plural].find({"parent": stored["_id"]}, {"_id": 1}):
             await self._fanout.enqueue(kind, child["_id"])
         moved = await self._tree.remove(kind, stored["_id"], versions)
+        self._log.update_soon()
         for child in moved:
             await self._updater.run_soon(await self._fanout.enqueue(kind, child))
         await self._updater.run_soon(job)

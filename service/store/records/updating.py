@@ -18,11 +18,11 @@ from schemas.link_refs import name_key
 from schemas.slugs import TRASHED_SUFFIX, slug_of
 from service.background import BackgroundTasks
 from service.passwords import Passwords
+from service.store.change_log import ChangeLog
 from service.store.event_changes import telling
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout, is_copied
 from service.store.links.resolving import Linked, copies_of
-from service.store.links.usage import UsageCounters
 from service.store.mongo.client import Database, Session, in_transaction
 from service.store.mongo.loaders import HIDDEN_FIELDS, Ref
 from service.store.records.drafting import NO_PROBLEMS, Drafter
@@ -51,11 +51,11 @@ class Updater:
         passwords: Passwords,
         tree: CategoryTree,
         fanout: Fanout,
-        usage: UsageCounters,
+        log: ChangeLog,
         tasks: BackgroundTasks,
     ) -> None:
         self._database, self._reader, self._drafter, self._passwords = database, reader, drafter, passwords
-        self._tree, self._fanout, self._usage, self._tasks = tree, fanout, usage, tasks
+        self._tree, self._fanout, self._log, self._tasks = tree, fanout, log, tasks
         self.find = reader.find
         self._locks: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
         """Locks by record: writers of the same one queue instead of retrying after version conflicts."""
@@ -152,14 +152,12 @@ class Updater:
         change: Document = {"$set": fields, "$inc": {"version": 1}}
         if "key" in fields or "parent" in fields:
             change["$unset"] = {"claim": ""}  # the claim on the name that was made at creation
-        if kind is EVENT:
-            fields |= telling(stored, stored | fields)
+        fields |= telling(kind, stored, stored | fields)
         query = {"_id": stored["_id"], "version": stored["version"]}
         await self._write(kind, query, change, new)
         record = after(stored, change)
-        if kind is EVENT and fields.keys() & {"status", "locked", "end_utc"}:
-            self._usage.count_soon()
-        current = await self._usage.follow([record]) if fields.keys() & kind.links.keys() else {}
+        self._log.update_soon()
+        current = await self._fanout.refresh([record]) if fields.keys() & kind.links.keys() else {}
         return current.get(record["_id"], record), job
 
     async def _write(self, kind: Kind, query: Document, change: Document, new: Linked) -> None:

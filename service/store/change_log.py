@@ -1,0 +1,116 @@
+"""Change log: every change to a record, numbered in one order for all readers.
+
+Writers do not touch it. A background task takes what the change feed has read since the checkpoint, adds it
+to the usage counters, and appends it to the log: soon after a write of its own process, and regularly for
+those of others. One transaction appends the rows and moves the checkpoint, if it is still where it was read.
+So each change is numbered once, whichever processes try, and whichever die. The checkpoint stores the last
+number and the time up to which everything is counted and logged: there the change feed of a process begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+from time import monotonic
+
+from schemas import KINDS
+from schemas.errors import Unavailable
+from schemas.site import Site
+from service.background import BackgroundTasks
+from service.store.change_feed import CHECKPOINT, ChangeFeed, utc
+from service.store.links.usage import UsageCounters
+from service.store.log_rows import LogRows
+from service.store.mongo.client import Client, Database, collections
+from service.store.record_changes import REMOVED
+
+REMOVED_TERMS = "removed_terms"
+"""Collection of the terms that were deleted, in case the log must be repaired."""
+PAUSE_SECONDS = 0.25
+"""Pause between two updates, unless a reader waits: many changes are counted by few updates."""
+POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.5, 8.0
+"""A reader looks whether all is logged; later its own process logs it; and finally it gives up."""
+MAX_CHECKPOINT_AGE_SECONDS = 60
+"""An older checkpoint is moved even if nothing has changed, so that it stays within the oplog."""
+CLOCK_ERROR = timedelta(hours=1)
+"""By how much clocks of services may differ from that of MongoDB."""
+
+
+class ChangeLog:
+    """Counts and logs the changes of the change feed."""
+
+    def __init__(
+        self,
+        client: Client,
+        database: Database,
+        site: Site,
+        feed: ChangeFeed,
+        usage: UsageCounters,
+        tasks: BackgroundTasks,
+    ) -> None:
+        self._feed, self._usage, self._tasks = feed, usage, tasks
+        self._rows, self._collection = LogRows(client, database, site), collections(database)
+        self.checkpoint = self._rows.checkpoint
+        self._turn = asyncio.Lock()
+        self._is_scheduled = False
+        self._is_awaited = asyncio.Event()
+        self._next_round = 0.0
+
+    async def catch_up(self) -> None:
+        """Wait until every write that was acknowledged before the call is counted and logged."""
+        await self._feed.catch_up()
+        wanted, started = self._feed.time, monotonic()
+        while self._feed.has_unlogged(wanted):
+            self._is_awaited.set()
+            waited = monotonic() - started
+            if waited > MAX_WAIT_SECONDS:
+                raise Unavailable
+            if waited > TAKE_OVER_SECONDS:
+                self.update_soon()
+            await asyncio.sleep(POLL_SECONDS)
+            self._feed.drop_logged((await self.checkpoint()).at)
+
+    def update_soon(self) -> None:
+        """Update in the background, at once or after the pause since the last update."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._tasks.start(self._update_later(), "updating the change log")
+
+    async def _update_later(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_awaited.wait(), max(0.0, self._next_round - monotonic()))
+        self._is_awaited.clear()
+        self._is_scheduled = False
+        await self.update()
+
+    async def update(self) -> None:
+        """Count and log all writes that were acknowledged before the call."""
+        async with self._turn:
+            await self._feed.catch_up()
+            if self._feed.has_lost_changes:
+                return  # the checkpoint must stay until all records are compared
+            until, checkpoint = self._feed.time, await self.checkpoint()
+            self._feed.drop_logged(checkpoint.at)
+            changes = [change for change in self._feed.unlogged if change.at <= until]
+            if changes:
+                await self._usage.count([change.event for change in changes if change.event], until)
+            if await self._rows.append_changes(changes, checkpoint, until):
+                self._feed.drop_logged(until)
+            if not changes and until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:
+                await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})
+            self._next_round = monotonic() + PAUSE_SECONDS
+
+    async def repair(self) -> None:
+        """Log the records that may have changed since the checkpoint: the changes themselves are lost."""
+        checkpoint = await self.checkpoint()
+        if not checkpoint.log:
+            return  # there is no log yet that anybody could have read
+        since = {"$gte": utc(checkpoint.at) - CLOCK_ERROR}
+        for kind in KINDS:
+            found = self._collection(kind.plural).find({"modified_utc": since}, {"_id": 1})
+            changed = [
+                self._rows.row(kind.plural, row["_id"], "changed", checkpoint.at) async for row in found
+            ]
+            gone = self._collection(REMOVED_TERMS).find({"kind": kind.plural, "at": since})
+            changed += [self._rows.row(kind.plural, row["_id"], REMOVED, checkpoint.at) async for row in gone]
+            await self._rows.append_rows([row | {"is_lost": True} for row in changed])

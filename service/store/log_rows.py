@@ -1,0 +1,114 @@
+"""The rows of the change log, and its checkpoint."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from bson import Timestamp
+
+from schemas import EVENT
+from schemas.kind import Document
+from schemas.site import Site
+from service.store.change_feed import CHECKPOINT, utc
+from service.store.event_changes import FACTS
+from service.store.mongo.client import Client, Database, Session, collections, in_transaction
+from service.store.record_changes import RecordChange
+
+LOG = "changes"
+"""The collection."""
+BATCH = 1000
+"""Rows that one transaction appends."""
+
+
+class Checkpoint(NamedTuple):
+    """The state of the log: the time up to which everything is logged, the last number, and the identity that
+    the log gets when it is begun anew."""
+
+    at: Timestamp = Timestamp(0, 1)
+    number: int = 0
+    log: str = ""
+
+
+class LogRows:
+    """Appends rows to the log."""
+
+    def __init__(self, client: Client, database: Database, site: Site) -> None:
+        self._client, self._site, self._collection = client, site, collections(database)
+
+    async def checkpoint(self) -> Checkpoint:
+        found = await self._collection("meta").find_one({"_id": CHECKPOINT})
+        return Checkpoint(found["at"], found["number"], found["log"]) if found else Checkpoint()
+
+    async def append_changes(
+        self, changes: Sequence[RecordChange], checkpoint: Checkpoint, until: Timestamp
+    ) -> bool:
+        """Append all changes between a checkpoint and a time, and move the checkpoint to it; return False if
+        another process has moved it meanwhile."""
+        for change in (change for change in changes if change.is_move):
+            await self._append_events_of(change)
+            checkpoint = (await self.checkpoint())._replace(at=checkpoint.at)
+        for batch in batches(changes):
+            rows = [self._row_of(change) for change in batch if change.is_shown]
+            at = until if batch[-1] is changes[-1] else batch[-1].at
+            if not await self._append(rows, checkpoint, at):
+                return False
+            checkpoint = checkpoint._replace(at=at, number=checkpoint.number + len(rows))
+        return True
+
+    async def append_rows(self, rows: Sequence[Document]) -> None:
+        """Append rows that are not from the change feed; the time of the checkpoint stays."""
+        for first in range(0, len(rows), BATCH):
+            read = await self.checkpoint()
+            while not await self._append(rows[first : first + BATCH], read, read.at):
+                read = await self.checkpoint()
+
+    async def _append_events_of(self, change: RecordChange) -> None:
+        """Append the events of a category that was moved: they are in other lists now."""
+        found = self._collection(EVENT.plural).find({"categories._id": change.id}, {"_id": 1})
+        row = self.row(EVENT.plural, 0, "changed", change.at) | {"touched": ["categories"]}
+        await self.append_rows([{**row, "id": event["_id"]} async for event in found])
+
+    async def _append(self, rows: Sequence[Document], read: Checkpoint, at: Timestamp) -> bool:
+        """Append rows and move the checkpoint, unless it was moved since it was read."""
+        numbered = [{"_id": read.number + place, **row} for place, row in enumerate(rows, 1)]
+        query = {"_id": CHECKPOINT, "at": read.at, "number": read.number}
+        change = {"$set": {"at": at, "number": read.number + len(rows)}}
+
+        async def work(session: Session) -> bool:
+            done = await self._collection("meta").update_one(query, change, session=session)
+            if done.matched_count and numbered:
+                await self._collection(LOG).insert_many(numbered, session=session)
+            return bool(done.matched_count)
+
+        return await in_transaction(self._client, work)
+
+    def _row_of(self, change: RecordChange) -> Document:
+        row = self.row(change.plural, change.id, change.action, change.at)
+        row["touched"] = sorted(FACTS & change.touched)
+        return row if change.was is None else row | {"was": change.was, "now": change.now}
+
+    def row(self, plural: str, id: int, action: str, at: Timestamp) -> Document:
+        expires = self._site.now() + self._site.changes_kept
+        return {"kind": plural, "id": id, "action": action, "at": utc(at), "expires_at": expires}
+
+
+def batches(changes: Sequence[RecordChange]) -> Iterator[list[RecordChange]]:
+    """Batches that end where the time changes: all changes of a transaction have the same time."""
+    batch: list[RecordChange] = []
+    for _, same in groupby(changes, lambda change: change.at):
+        batch += same
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def begin_log(database: Database) -> Document:
+    """Begin the log anew: its rows are about another collection of records. Return what to store in the
+    checkpoint; the new identity makes all earlier tokens invalid."""
+    await database[LOG].delete_many({})
+    return {"log": secrets.token_hex(4), "number": 0}
