@@ -200,6 +200,7 @@ def documented_handler(operation: Operation, method: str, site: Site, problem_bo
         raise NotImplementedError
 
     kind = operation.kind
+    other_types = list(filter(None, (operation.media_type, *(one.media_type for one in operation.formats))))
     handler = docs(
         operationId=operation.id_of(method),
         tags=[kind.plural] if kind else [INTERFACE],
@@ -207,7 +208,7 @@ def documented_handler(operation: Operation, method: str, site: Site, problem_bo
         parameters=path_parameters(operation, kind),
         responses=responses(operation, site, problem_body),
         **({"description": SAME_UPDATE} if operation.partial else {}),
-        **({"produces": [*(one.media_type for one in operation.formats), JSON]} if operation.formats else {}),
+        **({"produces": [*other_types, JSON]} if other_types else {}),
         **({} if method == "GET" else {"security": [{"token": []}, {"basic": []}]}),
     )(handler)
     if operation.query:
@@ -243,12 +244,15 @@ def responses(operation: Operation, site: Site, problem_body: ProblemBody) -> Do
     success: Document = {"description": operation.summary, "schema": response_schema(operation)}
     if operation.formats:
         success = {"description": IN_FORMAT}  # apispec accepts marshmallow's schemas only
+    elif operation.media_type:
+        success = {"description": operation.summary}
     elif kind := operation.kind:
         success["description"] = PAGE if operation.is_list else SUCCESS_DESCRIPTIONS[operation.methods[-1]]
         success["examples"] = {
             "": list_example(kind, site) if operation.is_list else record_example(kind, site)
         }
-    unchanged = {"304": {"description": NOT_MODIFIED}} if operation.methods == ("GET",) else {}
+    has_tag = operation.methods == ("GET",) and not operation.media_type
+    unchanged = {"304": {"description": NOT_MODIFIED}} if has_tag else {}
     return {str(operation.status): success} | unchanged | error_responses(operation, problem_body)
 
 
@@ -272,7 +276,7 @@ def error_responses(operation: Operation, problem_body: ProblemBody) -> Document
 
 def response_schema(operation: Operation) -> type[Schema]:
     if not (kind := operation.kind):
-        return AnyResponse
+        return operation.response or AnyResponse
     if not operation.is_list:
         return kind.response_schema
     members: Any = {

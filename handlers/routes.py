@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiohttp.typedefs import Handler
+from marshmallow import Schema
 
+from handlers.changes import EVENT_STREAM, ChangesHandlers
 from handlers.feeds import FeedHandlers
 from handlers.negotiation import negotiating
 from handlers.records import Caches, EventReadInput, PasswordInput, RecordHandlers
 from handlers.store_protocol import Store
 from schemas import errors
+from schemas.changes import ChangesInput, ChangesResponse
 from schemas.errors import InvalidFields, Problem
 from schemas.formats import Format
 from schemas.kind import Input, Kind, ReadInput, reader_of
@@ -44,6 +47,10 @@ class Operation:
     is_list: bool = False
     formats: tuple[Format, ...] = ()
     """The formats of its response, if that is not JSON."""
+    response: type[Schema] | None = None
+    """The schema of its response, if that is not a record or a list of records."""
+    media_type: str = ""
+    """The type of its response, if that has neither a schema nor a choice of formats."""
 
     def id_of(self, method: str) -> str:
         return self.id if method == self.methods[-1] else self.id + method.capitalize()
@@ -62,6 +69,34 @@ def operations(kind: Kind, store: Store, site: Site, caches: Caches) -> list[Ope
     if kind.is_post:
         table += record_operations(kind, handlers, feeds, by_slug, kind.slug_update_schema, "BySlug")
     return table
+
+
+def changes_operations(store: Store, site: Site, caches: Caches) -> list[Operation]:
+    """The change feed of all kinds."""
+    handlers = ChangesHandlers(store, site, caches)
+    shared: Any = {
+        "methods": ("GET",),
+        "query": ChangesInput,
+        "problems": (BAD_QUERY, errors.TokenExpired()),
+    }
+    return [
+        Operation(
+            id="listChanges",
+            path="/changes",
+            handler=handlers.index,
+            summary=Text("List changes since a token"),
+            response=ChangesResponse,
+            **shared,
+        ),
+        Operation(
+            id="streamChanges",
+            path="/changes/stream",
+            handler=handlers.stream,
+            summary=Text("Receive changes as server-sent events"),
+            media_type=EVENT_STREAM,
+            **shared,
+        ),
+    ]
 
 
 def feed_operations(kind: Kind, feeds: FeedHandlers, by_id: str, by_slug: str) -> list[Operation]:

@@ -17,9 +17,11 @@ STALL_SECONDS = 60
 class StreamedResponse(web.StreamResponse):
     """Sends chunks as they come. It begins after all middlewares, which add headers to it."""
 
-    def __init__(self, chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, chunks: AsyncIterator[bytes], headers: Mapping[str, str], *, is_compressible: bool = True
+    ) -> None:
         super().__init__(headers={**DEFAULT_HEADERS, **headers})
-        self._chunks = chunks
+        self._chunks, self.is_compressible = chunks, is_compressible
         self._has_body = True
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:

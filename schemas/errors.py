@@ -146,6 +146,15 @@ class Trashed(Problem):
     message = Text("This record is in the trash; to restore it, send an update with a status.")
 
 
+class TokenExpired(Problem):
+    """The changes since this token are not kept any more."""
+
+    message = Text(
+        "The changes since this token are not kept any more. To begin again, request the changes without "
+        "since, read the lists, and continue with the token in next."
+    )
+
+
 class PreconditionFailed(Problem):
     """The record does not match the request's If-Match header."""
 

@@ -13,7 +13,7 @@ from config import Settings
 from handlers import api_description, health, index, static_pages
 from handlers.records import Caches, caches
 from handlers.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
-from handlers.routes import Operation, operations
+from handlers.routes import Operation, changes_operations, operations
 from schemas import KINDS
 from schemas.errors import Unavailable
 from schemas.site import Site
@@ -61,7 +61,8 @@ def route_table(site: Site, store: Store, caches: Caches) -> list[Operation]:
     records = [operation for kind in KINDS for operation in operations(kind, store, site, caches)]
     table: list[Operation] = []
     described = api_description.operations(site, table, problem_body)
-    table += [*index.operations(site, table), *described, *records]
+    changes = changes_operations(store, site, caches)
+    table += [*index.operations(site, table), *described, *records, *changes]
     return table
 
 

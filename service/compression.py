@@ -61,11 +61,15 @@ def compress_responses(cache: ByteCache) -> Middleware:
             and len(response.prepared_response.body) >= MIN_COMPRESSIBLE_BYTES
         ):
             response.prepared_response = await compressed(response.prepared_response, coding)
-        elif coding and isinstance(response, StreamedResponse) and request.method != "HEAD":
+        elif coding and is_compressible(response) and request.method != "HEAD":
             response.enable_compression(web.ContentCoding(coding))
         return response
 
     return middleware
+
+
+def is_compressible(response: web.StreamResponse) -> bool:
+    return isinstance(response, StreamedResponse) and response.is_compressible
 
 
 async def compress_response(original: PreparedResponse, coding: str) -> PreparedResponse:

@@ -40,6 +40,7 @@ STATUS_AND_CODE: dict[type[Problem], tuple[int, str]] = {
     errors.TooSlow: (408, "rest_request_timeout"),
     errors.DuplicateTermSlug: (409, "duplicate_term_slug"),
     errors.Trashed: (410, "{kind}-is-in-trash"),
+    errors.TokenExpired: (410, "rest_token_expired"),
     errors.PreconditionFailed: (412, "rest_precondition_failed"),
     errors.TooLarge: (413, "rest_body_too_large"),
     errors.UriTooLong: (414, "rest_uri_too_long"),

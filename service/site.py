@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from config import SettingError, Settings
 from schemas.costs import Currency
 from schemas.site import Site
@@ -22,4 +24,5 @@ def site_of(settings: Settings) -> Site:
         currency=Currency(settings.currency_symbol, settings.currency_code, settings.currency_position),
         max_per_page=settings.max_per_page,
         radius_km=settings.geoloc_radius,
+        changes_kept=timedelta(days=settings.changes_days),
     )

@@ -51,6 +51,8 @@ GET /venues/by-slug/{slug}.{ending}
 GET /organizers.{ending}
 GET /organizers/{id}.{ending}
 GET /organizers/by-slug/{slug}.{ending}
+GET /changes
+GET /changes/stream
 """
 PAIRS = {
     (method, words[-1])
@@ -129,6 +131,12 @@ MORE_QUERY = {
     "/tags": {"modified_after"},
     "/events/by-slug/{slug}": {"password"},
 }
+CHANGES_QUERY = """
+since  string  -
+kinds  array   -
+limit  integer 100
+"""
+CHANGES_PATHS = ("/changes", "/changes/stream")
 ENDING = ".{ending}"
 NOT_IN_FEEDS = {"page", "per_page"}
 
@@ -361,10 +369,14 @@ async def test_every_query_parameter_of_the_interface_is_documented(api: Api) ->
         told = parameters(operation, "query")
         is_feed, base = path.endswith(ENDING), path.removesuffix(ENDING)
         table = rows(QUERIES.get(base, "")) if method in ("GET", "DELETE") else {}
-        if is_feed:
-            table = {name: row for name, row in table.items() if name not in NOT_IN_FEEDS}
         more = MORE_QUERY.get(base, set()) if method in ("GET", "DELETE") else set()
-        has_fields = method == "GET" and path not in ("/", "/doc", "/openapi.json") and not is_feed
+        is_changes = path in CHANGES_PATHS
+        if is_changes:
+            table, more = rows(QUERIES["/events"]) | rows(CHANGES_QUERY), {"geoloc_radius"}
+        if is_feed or is_changes:
+            table = {name: row for name, row in table.items() if name not in NOT_IN_FEEDS}
+        is_record = path not in ("/", "/doc", "/openapi.json") and not is_feed and not is_changes
+        has_fields = method == "GET" and is_record
         more = more | ({"fields"} if has_fields else set())
         assert told.keys() == table.keys() | more, (method, path)
         for name, (wanted, default) in table.items():

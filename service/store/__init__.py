@@ -17,9 +17,11 @@ from service.migrations.recount import recount_if_needed
 from service.passwords import Passwords
 from service.store.change_feed import ChangeFeed
 from service.store.change_log import ChangeLog
+from service.store.change_watcher import ChangeWatcher
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.usage import UsageCounters
+from service.store.lists.changes import Changes
 from service.store.lists.pages import Lists, Page
 from service.store.lists.resolver import FilterResolver
 from service.store.mongo.client import Client, Database, connect
@@ -55,6 +57,8 @@ class Store:
         resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
         self.lists = Lists(database, self.feed, resolver)
         self.page, self.scan = self.lists.page, self.lists.scan
+        self.changes = Changes(database, site, self.feed, self.lists, self.log).page
+        self.wait_for_changes = ChangeWatcher(self.feed).wait
         reader = Reader(database, self.feed, self.passwords, self.log)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
         tree = CategoryTree(client, database)

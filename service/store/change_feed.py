@@ -132,12 +132,13 @@ class ChangeFeed:
         # After an election the cursor is on the old primary, which lags behind as a secondary. And what was
         # read from the new one before its clock may have been outdated.
         is_new = stream is None or self._clock is None or clock.election != self._clock.election
-        if is_new:
+        if stream is None or is_new:
             self._stream, old = self._watch(clock.time), stream
+            stream = self._stream
             if old:
                 old.close()
         found = []
-        while self._stream and (change := self._stream.try_next()) is not None:
+        while (change := stream.try_next()) is not None:
             found.append(change)
         self._clock = clock
         return is_new, found

@@ -76,9 +76,10 @@ async def event_list(
 
 
 def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:
-    """Bounds on start and end. Without a `starts_*` or `ends_*` filter the list covers the next two years."""
+    """Bounds on start and end. Without a `starts_*` or `ends_*` filter the list covers the next two years,
+    unless events of any date are wanted."""
     sent = {name: query[name] for name in DATES if query.get(name) is not None}
-    if not sent.keys() - {"start_date", "end_date"}:
+    if not query.get("any_date") and not sent.keys() - {"start_date", "end_date"}:
         now, end = _default_window(site.now(), site.zone)
         sent.setdefault("start_date", now)
         sent.setdefault("end_date", end)

@@ -1,0 +1,80 @@
+"""The change feed of the interface: its query, and its representation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import fields, post_load
+
+from schemas import EVENT, KINDS
+from schemas.event import EventListInput
+from schemas.fields import Choice, Many, Whole
+from schemas.kind import Document, Input, Kind, ResponseSchema, reader_of
+from schemas.language import Text
+from schemas.post import describe, shown_time
+from schemas.text_fields import FreeText
+
+MAX_CHANGES = 500
+"""Changes in one response; a larger limit is lowered to it."""
+OF_LISTS = ("page", "per_page", "fields", "orderby", "order", "modified_after")
+"""Parameters of the event list that change feeds do not have."""
+ACTIONS = ("created", "changed", "trashed", "restored", "removed", "left")
+
+
+class ChangesInput(EventListInput):
+    """Query parameters of the change feed; those of the event list filter events."""
+
+    class Meta(Input.Meta):
+        exclude = OF_LISTS
+
+    since = FreeText(
+        60,
+        metadata=describe(
+            Text("the token in next of an earlier response; without one only next is returned")
+        ),
+    )
+    kinds = Many(
+        Choice(*(kind.plural for kind in KINDS), allow_none=False),
+        metadata=describe(
+            Text("only changes to these kinds; by default all, or events if events are filtered")
+        ),
+    )
+    limit = Whole(1, load_default=100, metadata=describe(Text("maximum number of changes, at most 500")))
+
+    @post_load
+    def lower_limit(self, values: Document, **_: Any) -> Document:
+        return values | {"limit": min(values.get("limit") or MAX_CHANGES, MAX_CHANGES)}
+
+
+class ChangeResponse(ResponseSchema):
+    """One change to a record."""
+
+    kind = fields.String(metadata={"enum": [kind.plural for kind in KINDS]})
+    id = fields.Integer()
+    action = fields.String(metadata={"enum": list(ACTIONS)})
+    changed_utc = shown_time()
+    record = fields.Raw(
+        allow_none=True,
+        metadata=describe(
+            Text("the record as it is now; null if it was trashed, removed, or left the filter"),
+            one_of=tuple(fields.Nested(kind.response_schema) for kind in KINDS),
+        ),
+    )
+
+
+class ChangesResponse(ResponseSchema):
+    """Changes since a token."""
+
+    changes = fields.List(fields.Nested(ChangeResponse))
+    next = fields.String(metadata=describe(Text("the token for the next request")))
+    has_more = fields.Boolean(metadata=describe(Text("whether more changes are waiting")))
+
+
+FILTERS = frozenset(reader_of(EventListInput).fields) - {*OF_LISTS, "strict_dates", "geoloc_radius"}
+
+
+def kinds_of(query: Document) -> list[Kind]:
+    """The kinds whose changes are wanted."""
+    if query.get("kinds"):
+        return [kind for kind in KINDS if kind.plural in query["kinds"]]
+    return [EVENT] if any(query.get(name) is not None for name in FILTERS) else list(KINDS)

@@ -1,0 +1,146 @@
+"""Reads the change log for a caller: every change since a token, with the head of the record as it is now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from schemas import BY_PLURAL, EVENT, KINDS
+from schemas.caller import Caller
+from schemas.errors import InvalidFields, Problems, TokenExpired, Unavailable
+from schemas.kind import Document, Kind
+from schemas.language import Text
+from schemas.site import Site
+from service.store.change_feed import ChangeFeed
+from service.store.change_log import ChangeLog
+from service.store.lists.pages import MAX_ATTEMPTS, Lists
+from service.store.lists.query import ListQuery
+from service.store.lists.told_changes import Teller
+from service.store.log_rows import LOG, Checkpoint
+from service.store.mongo.client import Database, collections
+from service.store.mongo.loaders import HEAD_FIELDS, find_in_many
+
+TOKEN = re.compile(r"(?P<log>[0-9a-f]{1,20})-(?P<number>[0-9]{1,18})", re.ASCII)
+
+
+class ToldChange(NamedTuple):
+    """A change as a caller is told it; the head is None if the caller does not have the record any more."""
+
+    token: str
+    kind: Kind
+    id: int
+    action: str
+    at: datetime
+    head: Document | None
+
+
+class ChangesPage(NamedTuple):
+    """Changes since a token, the token to continue with, and whether more are waiting."""
+
+    changes: list[ToldChange]
+    next: str
+    has_more: bool
+
+
+class Changes:
+    """Finds changes."""
+
+    def __init__(
+        self, database: Database, site: Site, feed: ChangeFeed, lists: Lists, log: ChangeLog
+    ) -> None:
+        self._now, self._feed, self._lists, self._log = site.now, feed, lists, log
+        self._collection = collections(database)
+
+    async def page(
+        self, kinds: Sequence[Kind], query: Mapping[str, Any], caller: Caller, problems: Problems
+    ) -> ChangesPage:
+        """The next changes after the token `since`; none without one. As for lists, records that the filter
+        names may come from a cache: if one of them turns out to have changed, all is read again."""
+        for _ in range(MAX_ATTEMPTS):
+            position = self._feed.position
+            filter = await self._lists.query(EVENT, {**query, "any_date": True}, caller, problems)
+            await self._log.catch_up()
+            page = await self._page(kinds, query, filter, caller)
+            await self._feed.catch_up()
+            if not any(self._feed.has_changed(plural, position) for plural in filter.resolved):
+                return page
+        raise Unavailable
+
+    async def _page(
+        self, kinds: Sequence[Kind], query: Mapping[str, Any], filter: ListQuery, caller: Caller
+    ) -> ChangesPage:
+        checkpoint = await self._log.checkpoint()
+        if not query.get("since"):
+            return ChangesPage([], token(checkpoint, checkpoint.number), False)
+        since = await self._position(query["since"], checkpoint)
+        rows = await self._rows(since, kinds, query["limit"] + 1)
+        has_more, rows = len(rows) > query["limit"], rows[: query["limit"]]
+        last = rows[-1]["_id"] if rows else since
+        told = await self._tell(rows, filter, caller, checkpoint)
+        end = last if has_more else max(last, checkpoint.number)
+        return ChangesPage(told, token(checkpoint, end), has_more)
+
+    async def _position(self, since: str, checkpoint: Checkpoint) -> int:
+        """The number in a token. Tokens of another log, and of one that was begun anew, have expired."""
+        if (parts := TOKEN.fullmatch(since)) is None:
+            raise InvalidFields({"since": Text("Must be a token that an earlier response has returned.")})
+        oldest = await self._collection(LOG).find_one(
+            {"expires_at": {"$gt": self._now()}}, {"_id": 1}, sort=[("_id", 1)]
+        )
+        first = oldest["_id"] if oldest else checkpoint.number + 1
+        if parts["log"] != checkpoint.log or not first - 1 <= int(parts["number"]) <= checkpoint.number:
+            raise TokenExpired
+        return int(parts["number"])
+
+    async def _rows(self, since: int, kinds: Sequence[Kind], limit: int) -> list[Document]:
+        query: Document = {"_id": {"$gt": since}}
+        if len(kinds) < len(KINDS):
+            query["kind"] = {"$in": [kind.plural for kind in kinds]}
+        return await self._collection(LOG).find(query).sort("_id", 1).to_list(limit)
+
+    async def _tell(
+        self, rows: Sequence[Document], filter: ListQuery, caller: Caller, checkpoint: Checkpoint
+    ) -> list[ToldChange]:
+        heads, matching = await self._heads(rows), await self._matching(rows, filter)
+        of_events, of_others = Teller(caller, filter, await self._latest(filter.resolved)), Teller(caller)
+        told = []
+        for row in rows:
+            head, is_event = heads.get((row["kind"], row["id"])), row["kind"] == EVENT.plural
+            is_matching = row["id"] in matching if is_event else of_others.sees(head)
+            teller = of_events if is_event else of_others
+            if action := teller.action(row, head, is_matching=is_matching):
+                shown = head if is_matching else None
+                kind, at = BY_PLURAL[row["kind"]], token(checkpoint, row["_id"])
+                told.append(ToldChange(at, kind, row["id"], action, row["at"], shown))
+        return told
+
+    async def _heads(self, rows: Sequence[Document]) -> dict[tuple[str, int], Document]:
+        """The heads of the records that exist."""
+        plurals = sorted({row["kind"] for row in rows})
+        parts = [(plural, {"_id": {"$in": ids_of(rows, plural)}}) for plural in plurals]
+        found = await find_in_many(self._collection, parts, HEAD_FIELDS) if parts else ()
+        return {(plurals[at], head["_id"]): head for at, head in found}
+
+    async def _matching(self, rows: Sequence[Document], filter: ListQuery) -> set[int]:
+        """The ids of the events that match the filter now."""
+        wanted = filter.within({"_id": {"$in": ids_of(rows, EVENT.plural)}})
+        return {row["_id"] async for row in self._collection(EVENT.plural).find(wanted.filter, {"_id": 1})}
+
+    async def _latest(self, plurals: Sequence[str]) -> int:
+        """The number of the last change to a record of some kinds."""
+        if not plurals:
+            return 0
+        last = await self._collection(LOG).find_one(
+            {"kind": {"$in": list(plurals)}}, {"_id": 1}, sort=[("_id", -1)]
+        )
+        return last["_id"] if last else 0
+
+
+def ids_of(rows: Iterable[Document], plural: str) -> list[int]:
+    return sorted({row["id"] for row in rows if row["kind"] == plural})
+
+
+def token(checkpoint: Checkpoint, number: int) -> str:
+    return f"{checkpoint.log}-{number}"

@@ -1,0 +1,72 @@
+"""What a caller is told about a row of the change log: depends on what they may see and on their filter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.caller import Caller
+from schemas.kind import Document
+from service.store.event_changes import LINKS
+from service.store.lists.query import Condition, ListQuery, can_evaluate, matches
+from service.store.record_changes import REMOVED
+
+Head = Mapping[str, Any]
+GONE = ("trashed", REMOVED)
+"""Actions after which nobody has a record."""
+
+
+@dataclass(frozen=True)
+class Teller:
+    """Tells the rows of one kind to one caller."""
+
+    caller: Caller
+    filter: ListQuery | None = None
+    """The filter of events; None for other kinds."""
+    latest_resolved: int = 0
+    """The number of the last change to a record of the kinds that the filter depends on."""
+
+    def sees(self, record: Head | None) -> bool:
+        return record is not None and record.get("status") != "trash" and self.caller.sees(record)
+
+    def action(self, row: Document, head: Head | None, *, is_matching: bool) -> str | None:
+        """The action to tell, None if there is nothing to tell. Only the row that makes a record leave tells
+        so; if the record has changed again since then, later rows tell the rest."""
+        if is_matching:
+            return self._entered(row)
+        if row.get("is_lost"):
+            return "left" if self.sees(head) else REMOVED
+        if row["action"] == REMOVED:
+            return REMOVED
+        was, now = row.get("was"), row.get("was", {}) | row.get("now", {})
+        if was is not None and self.sees(was) and not self.sees(now):
+            return self._hidden(row, was)
+        return "left" if self._has_left(row, head, was, now) else None
+
+    def _entered(self, row: Document) -> str:
+        if row["action"] in GONE:  # it has come back since
+            return "changed"
+        was_hidden = "was" in row and not self.sees(row["was"])
+        return "created" if row["action"] == "changed" and was_hidden else str(row["action"])
+
+    def _hidden(self, row: Document, was: Document) -> str | None:
+        # If the filter depends on linked records, it may have matched with their state of that time: that the
+        # record is gone is told in any case.
+        is_known = self.filter and not self.filter.fields & LINKS.keys() and can_evaluate(self._conditions)
+        if is_known and not matches(self._conditions, was):
+            return None
+        return row["action"] if row["action"] in GONE else REMOVED
+
+    def _has_left(self, row: Document, head: Head | None, was: Document | None, now: Document) -> bool:
+        """Whether a change has made a record leave the filter. If that is not certain, it is told as long as
+        the caller sees the record: if they do not, the change that hid it is told."""
+        if self.filter is None or row["action"] == "created":
+            return False
+        if was is None or row["_id"] < self.latest_resolved or not can_evaluate(self._conditions):
+            return self.sees(head) and bool(self.filter.fields & set(row["touched"]))
+        return self.sees(was) and matches(self._conditions, was) and not matches(self._conditions, now)
+
+    @property
+    def _conditions(self) -> list[Condition]:
+        return [*self.filter.conditions, *(self.filter.dates or ())] if self.filter else []

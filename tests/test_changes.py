@@ -1,0 +1,408 @@
+"""The change feed: a mirror that follows it has what the lists show, for every caller and filter."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from bson import Timestamp
+from pymongo.errors import OperationFailure
+
+from service.store.change_feed import CHECKPOINT, HISTORY_LOST
+from tests.conftest import Api
+from tests.mirror import Get, Mirror
+
+Pair = tuple[Api, Api]
+Told = list[tuple[str, str, int]]
+TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
+STATUSES = ("publish", "publish", "draft", "private", "trash")
+
+
+def getting(api: Api) -> Get:
+    async def get(path: str) -> Any:
+        status, body = await api.get(path)
+        assert status == 200, (path, body)
+        return body
+
+    return get
+
+
+async def told(api: Api, token: str, query: str = "") -> Told:
+    page = await getting(api)(f"/changes?since={token}&{query}")
+    assert not page["has_more"]
+    return [(change["action"], change["kind"], change["id"]) for change in page["changes"]]
+
+
+async def token_of(api: Api) -> str:
+    return str((await getting(api)("/changes"))["next"])
+
+
+async def test_every_action_is_told_in_order_with_the_record_as_it_is_now(pair: Pair) -> None:
+    token = await token_of(pair[1])
+    event = await pair[0].event(categories=["Jazz"], venue={"venue": "Hall"})
+    id, venue, category = event["id"], event["venue"]["id"], event["categories"][0]["id"]
+    page = await getting(pair[1])(f"/changes?since={token}")
+    assert [(one["action"], one["kind"], one["id"]) for one in page["changes"]] == [
+        ("created", "categories", category),
+        ("created", "venues", venue),
+        ("created", "events", id),
+    ]
+    assert page["changes"][2]["record"] == {name: value for name, value in event.items() if name != "json_ld"}
+    assert datetime.fromisoformat(page["changes"][2]["changed_utc"])
+    token = page["next"]
+    for change in ({"title": "New"}, {"status": "trash"}, {"status": "publish"}):
+        assert (await pair[0].patch(f"/events/{id}", change))[0] == 200
+    steps = [("changed", "events", id), ("changed", "events", id), ("restored", "events", id)]
+    assert await told(pair[1], token) == steps  # it is not in the trash any more
+    token = await token_of(pair[1])
+    assert (await pair[0].patch(f"/venues/{venue}", {"venue": "New"}))[0] == 200
+    assert sorted(await told(pair[1], token)) == [("changed", "events", id), ("changed", "venues", venue)]
+    token = await token_of(pair[1])
+    assert (await pair[0].delete(f"/categories/{category}"))[0] == 200
+    assert (await pair[0].delete(f"/events/{id}"))[0] == 200
+    assert await told(pair[1], token, "kinds=categories") == [("removed", "categories", category)]
+    assert await told(pair[1], token, "kinds=events") == [("trashed", "events", id)]
+
+
+async def test_pages_of_changes_are_the_same_for_all_readers(pair: Pair) -> None:
+    token = await token_of(pair[0])
+    await asyncio.gather(*(pair[at % 2].event(f"Event {at}") for at in range(20)))
+    orders = []
+    for api, limit in ((pair[0], 3), (pair[1], 20), (pair[1], 500)):
+        mirror = Mirror(limit=limit)
+        mirror.token = token
+        await mirror.follow(getting(api))
+        orders.append(mirror.told)
+    assert orders[0] == orders[1] == orders[2]
+    assert len(orders[0]) == len(set(orders[0])) == 20
+
+
+VISIBILITY: list[tuple[dict[str, Any], dict[str, Any], str | None, str | None]] = [
+    # before, change, told to anonymous readers, told to viewers
+    ({}, {"title": "New"}, "changed", "changed"),
+    ({}, {"status": "draft"}, "removed", "changed"),
+    ({}, {"status": "trash"}, "trashed", "trashed"),
+    ({}, {"hide_from_listings": True}, "left", "left"),
+    ({}, {"new_password": "secret"}, "changed", "changed"),
+    ({"status": "draft"}, {"title": "New"}, None, "changed"),
+    ({"status": "draft"}, {"status": "publish"}, "created", "changed"),
+    ({"status": "draft"}, {"status": "trash"}, None, "trashed"),
+    ({"status": "trash"}, {"status": "draft"}, None, "restored"),
+    ({"status": "trash"}, {"status": "publish"}, "restored", "restored"),
+]
+
+
+OF_EVENTS = {"hide_from_listings", "new_password"}
+
+
+@pytest.mark.parametrize(
+    ("plural", "before", "change", "public", "viewer"),
+    [
+        (plural, *case)
+        for plural in ("events", "venues")
+        for case in VISIBILITY
+        if plural == "events" or not case[1].keys() & OF_EVENTS
+    ],
+)
+async def test_callers_are_told_what_they_may_see(
+    roles: dict[str, Api],
+    plural: str,
+    before: dict[str, Any],
+    change: dict[str, Any],
+    public: str | None,
+    viewer: str | None,
+) -> None:
+    editor, name = roles["editor"], "title" if plural == "events" else "venue"
+    body = {name: "Record", **TIMES} if plural == "events" else {name: "Record"}
+    id = (await editor.made(plural, **body))["id"]
+    if before:
+        assert (await editor.patch(f"/{plural}/{id}", before))[0] == 200
+    token = await token_of(editor)
+    changed = {name if key == "title" else key: value for key, value in change.items()}
+    assert (await editor.patch(f"/{plural}/{id}", changed))[0] == 200
+    for role, action in (("public", public), ("viewer", viewer)):
+        expected = [(action, plural, id)] if action else []
+        assert await told(roles[role], token) == expected, role
+
+
+async def test_drafts_are_told_to_their_author_only(roles: dict[str, Api]) -> None:
+    token = await token_of(roles["editor"])
+    id = (await roles["author"].event(status="draft"))["id"]
+    for role in ("author", "editor", "viewer"):
+        assert await told(roles[role], token) == [("created", "events", id)]
+    for role in ("public", "contributor"):
+        assert await told(roles[role], token) == []
+
+
+async def test_protected_fields_are_not_told(roles: dict[str, Api]) -> None:
+    token = await token_of(roles["public"])
+    await roles["editor"].event(password="secret", description="Nobody knows.")
+    page = await getting(roles["public"])(f"/changes?since={token}")
+    assert [change["record"]["description"] for change in page["changes"]] == [""]
+    assert (await roles["public"].get("/changes", since=token, status="draft"))[0] == 400
+
+
+async def test_a_filter_tells_what_enters_and_leaves(api: Api) -> None:
+    jazz = (await api.made("categories", name="Jazz"))["id"]
+    rock = (await api.made("categories", name="Rock"))["id"]
+    bebop = (await api.made("categories", name="Bebop", parent=jazz))["id"]
+    event, other = (await api.event(categories=[bebop]))["id"], (await api.event(categories=[rock]))["id"]
+    for path, change, expected in (
+        (f"/events/{other}", {"title": "New"}, []),
+        (f"/events/{other}", {"categories": []}, []),
+        (f"/events/{event}", {"title": "New"}, [("changed", "events", event)]),
+        (f"/categories/{bebop}", {"parent": rock}, [("left", "events", event)]),
+        (f"/categories/{bebop}", {"parent": jazz}, [("changed", "events", event)]),
+        (f"/events/{event}", {"categories": [rock]}, [("left", "events", event)]),
+        (f"/events/{event}", {"title": "Newer"}, []),
+        (f"/events/{event}", {"categories": [jazz]}, [("changed", "events", event)]),
+        (f"/events/{event}", {"status": "trash"}, [("trashed", "events", event)]),
+    ):
+        token = await token_of(api)
+        assert (await api.patch(path, change))[0] == 200
+        actions = await told(api, token, "categories=jazz")
+        assert sorted(set(actions)) == expected, (path, change)
+
+
+async def test_a_filter_that_is_wrong_answers_as_the_list_does(api: Api) -> None:
+    token = await token_of(api)
+    for query in ("categories=none", "venue=99", "start_date=never", "geoloc_lat=1", "limit=0", "kinds=x"):
+        for path in ("/changes", "/changes/stream"):
+            status, body = await api.get(f"{path}?since={token}&{query}")
+            assert (status, body["code"]) == (400, "rest_invalid_param"), query
+
+
+@pytest.mark.parametrize("token", ["x", "1", "abc-", "-", "abc-x", "12-³", "🎷-1"])
+async def test_a_malformed_token_is_refused(api: Api, token: str) -> None:
+    status, body = await api.get("/changes", since=token)
+    assert (status, body["data"]["params"].keys()) == (400, {"since"})
+
+
+async def test_an_expired_token_says_how_to_begin_again(api: Api) -> None:
+    token = await token_of(api)
+    log, _, number = token.rpartition("-")
+    second = (await api.event(), await api.event())[1]["id"]
+    page = await getting(api)(f"/changes?since={token}")
+    for wrong in (f"0ab1-{number}", f"{log}-{int(number) + 3}"):
+        status, body = await api.get("/changes", since=wrong)
+        assert (status, body["code"]) == (410, "rest_token_expired")
+    expired = {"$set": {"expires_at": datetime(2020, 1, 1)}}
+    await api.store.database["changes"].update_one({"_id": int(number) + 1}, expired)
+    status, body = await api.get("/changes", since=token)
+    assert (status, "without since" in body["message"]) == (410, True)
+    assert await told(api, f"{log}-{int(number) + 1}") == [("created", "events", second)]
+    await api.store.database["changes"].delete_many({})
+    assert (await api.get("/changes", since=token))[0] == 410
+    assert await told(api, page["next"]) == []
+
+
+async def test_a_restored_database_begins_a_new_log(api: Api) -> None:
+    token = await token_of(api)
+    await api.store.database["meta"].update_one({"_id": CHECKPOINT}, {"$set": {"events_uuid": None}})
+    await api.store.start()
+    assert (await api.get("/changes", since=token))[0] == 410
+    assert await told(api, await token_of(api)) == []
+
+
+async def test_lost_changes_are_found_by_comparison(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oplog does not reach back to the checkpoint: what has changed meanwhile is told nevertheless."""
+    get = getting(api)
+    kept, gone = (await api.event("Kept"))["id"], (await api.event("Gone", tags=["t"]))["id"]
+    tag = (await get("/tags?hide_empty=false"))["tags"][0]["id"]
+    mirror = Mirror()
+    await mirror.begin(get)
+    meta, log = api.store.database["meta"], api.store.database["changes"]
+    before = await meta.find_one({"_id": CHECKPOINT})
+    assert before is not None
+    assert (await api.patch(f"/events/{kept}", {"title": "New"}))[0] == 200
+    assert (await api.delete(f"/events/{gone}"))[0] == 200
+    assert (await api.delete(f"/tags/{tag}"))[0] == 200
+    added = (await api.event("Added"))["id"]
+    await api.store.log.update()
+    await log.delete_many({"_id": {"$gt": before["number"]}})
+    await meta.replace_one({"_id": CHECKPOINT}, before)
+    await api.store.feed.close()
+
+    def refuses(*arguments: Any, start_at_operation_time: Timestamp, **options: Any) -> Any:
+        monkeypatch.undo()
+        raise OperationFailure("too old", HISTORY_LOST)
+
+    monkeypatch.setattr(api.store.feed._database, "watch", refuses)
+    await api.store.feed.catch_up()
+    assert api.store.feed.has_lost_changes
+    await api.store.maintain()
+    await mirror.follow(get)
+    assert await mirror.differences(get) == {}
+    assert set(mirror.told) >= {("changed", "events", kept), ("changed", "events", added)}
+    assert set(mirror.told) >= {("removed", "events", gone), ("removed", "tags", tag)}
+
+
+async def test_a_process_that_dies_while_logging_loses_and_doubles_nothing(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await token_of(pair[1])
+
+    async def dies(*arguments: Any) -> bool:
+        raise ConnectionError("died")
+
+    monkeypatch.setattr(pair[0].store.log._rows, "append_changes", dies)
+    ids = [(await pair[0].event(f"Event {number}"))["id"] for number in range(5)]
+    assert await told(pair[1], token) == [("created", "events", id) for id in ids]
+
+
+class Crowd:
+    """Writers who change everything at random, in two processes."""
+
+    def __init__(self, apis: tuple[Api, ...], seed: int) -> None:
+        self.apis, self.chance = apis, random.Random(seed)
+
+    async def write(self) -> None:
+        kind = self.chance.choice(("event", "event", "event", "venue", "category"))
+        api = self.chance.choice(self.apis)
+        steps: dict[str, Callable[[Api], Awaitable[tuple[int, Any]]]] = {
+            "event": self.change_event,
+            "venue": self.change_venue,
+            "category": self.change_category,
+        }
+        status, body = await steps[kind](api)
+        assert status in (200, 201, 400, 404, 409, 410), body
+
+    async def some(self, api: Api, plural: str) -> int | None:
+        rows = [row["_id"] async for row in api.store.database[plural].find({}, {"_id": 1})]
+        return self.chance.choice(rows) if rows else None
+
+    async def change_event(self, api: Api) -> tuple[int, Any]:
+        choose = self.chance.choice
+        categories = [one for one in [await self.some(api, "categories")] if one and choose((0, 1))]
+        venues = [one for one in [await self.some(api, "venues")] if one and choose((0, 1))]
+        body: dict[str, Any] = {
+            "title": f"Event {self.chance.random()}",
+            "status": choose(STATUSES),
+            "hide_from_listings": choose((False, False, True)),
+            "categories": categories,
+            "venue": venues,
+            "featured": choose((False, True)),
+        }
+        id = await self.some(api, "events")
+        if id is None or choose((0, 0, 1)):
+            return await api.post("/events", body | TIMES)
+        fields = self.chance.sample(sorted(body), self.chance.randrange(1, 4))
+        return await api.patch(f"/events/{id}", {name: body[name] for name in fields})
+
+    async def change_venue(self, api: Api) -> tuple[int, Any]:
+        place = {"geo_lat": self.chance.choice((50.0, 10.0)), "geo_lng": 7.0}
+        body = {"venue": f"Venue {self.chance.random()}", "status": self.chance.choice(STATUSES), **place}
+        id = await self.some(api, "venues")
+        if id is None or self.chance.random() < 0.3:
+            return await api.post("/venues", body)
+        return await api.patch(f"/venues/{id}", body)
+
+    async def change_category(self, api: Api) -> tuple[int, Any]:
+        id, parent = await self.some(api, "categories"), await self.some(api, "categories")
+        if id is None or self.chance.random() < 0.4:
+            return await api.post(
+                "/categories", {"name": f"Category {self.chance.random()}", "parent": parent or 0}
+            )
+        if id > 2 and self.chance.random() < 0.3:
+            return await api.delete(f"/categories/{id}")
+        return await api.patch(f"/categories/{id}", {"parent": self.chance.choice((0, parent or 0))})
+
+
+FILTERS = (
+    "",
+    "categories=1",
+    "venue=1",
+    "geoloc_lat=50&geoloc_lng=7",
+    "geoloc=true",
+    "featured=true",
+    "search=event",
+    "status=draft",
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_mirrors_have_what_the_lists_show(pair: Pair, roles: dict[str, Api], seed: int) -> None:
+    """Of everybody who sees everything, of anonymous readers, and with filters, after every pause. Some of
+    the time no process logs, and once all forget what they have read, as after a crash."""
+    for name in ("One", "Two"):
+        await pair[0].made("categories", name=name)
+    await pair[0].made("venues", venue="First", geo_lat=50, geo_lng=7)
+    readers = [(pair[1], Mirror(("events",) if one else Mirror().kinds, one)) for one in FILTERS]
+    readers += [
+        (roles["public"], Mirror(("events",) if one else Mirror().kinds, one)) for one in FILTERS[:-1]
+    ]
+    crowd = Crowd(pair, seed)
+    for _ in range(15):
+        await crowd.write()
+    for api, mirror in readers:
+        await mirror.begin(getting(api))
+    for round in range(6):
+        await asyncio.gather(*(crowd.write() for _ in range(8)))
+        for api in pair if round == 3 else ():
+            await api.store.feed.close()
+        for api, mirror in readers:
+            if crowd.chance.random() < 0.6 or round == 5:
+                await follow(api, mirror)
+
+
+async def follow(api: Api, mirror: Mirror) -> None:
+    """Follow and compare. A filter is refused while its venue is in the trash or its category is gone."""
+    status, _body = await api.get(f"/events?{mirror.filter}")
+    if status == 200:
+        await mirror.follow(getting(api))
+        assert await mirror.differences(getting(api)) == {}, mirror.filter
+
+
+async def events_of(api: Api, path: str, number: int, headers: dict[str, str]) -> list[tuple[str, Any]]:
+    """(id, data) of the first server-sent events that have data."""
+    found: list[tuple[str, Any]] = []
+    async with (
+        asyncio.timeout(30),
+        api.client.get(api.store.site.namespace + path, headers=headers) as answer,
+    ):
+        assert (answer.status, answer.content_type) == (200, "text/event-stream")
+        lines = ["", ""]
+        while len(found) < number:
+            lines.append((await answer.content.readline()).decode().rstrip("\n"))
+            if lines[-1] == "" and lines[-2].startswith("data: "):
+                found.append((lines[-3].removeprefix("id: "), json.loads(lines[-2].removeprefix("data: "))))
+    return found
+
+
+async def test_server_sent_events_continue_where_they_were_interrupted(pair: Pair) -> None:
+    token, headers = await token_of(pair[1]), {"Accept-Encoding": "gzip"}
+    ids = [(await pair[0].event(f"Event {number}"))["id"] for number in range(3)]
+    first = await events_of(pair[1], f"/changes/stream?since={token}", 2, headers)
+    assert [change["id"] for _, change in first] == ids[:2]
+    page = await getting(pair[1])(f"/changes?since={token}")
+    assert [change for _, change in first] == page["changes"][:2]
+
+    async def later() -> int:
+        await asyncio.sleep(0.5)
+        return int((await pair[0].event("Later"))["id"])
+
+    resumed = headers | {"Last-Event-ID": first[-1][0]}
+    rest, new = await asyncio.gather(events_of(pair[1], "/changes/stream", 2, resumed), later())
+    assert [change["id"] for _, change in rest] == [ids[2], new]
+
+
+async def test_a_stream_without_changes_sends_heartbeats(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.changes.HEARTBEAT_SECONDS", 0.05)
+    token = await token_of(api)
+    address = f"{api.store.site.namespace}/changes/stream?kinds=tags"
+    async with asyncio.timeout(30), api.client.get(address) as answer:
+        lines = [(await answer.content.readline()).decode() for _ in range(6)]
+    assert lines == [f"id: {token}\n", "\n"] * 3
+
+
+async def test_a_stream_ends_so_that_clients_log_in_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.changes.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("handlers.changes.MAX_STREAM_SECONDS", 0.2)
+    async with asyncio.timeout(30):
+        status, text = await api.get("/changes/stream")
+    assert (status, text.count("id: ") > 1) == (200, True)
