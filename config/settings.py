@@ -87,6 +87,9 @@ class Settings:
         "web origins whose pages may read the API and, if named, write with a token; comma-separated "
         "(*: all may read; none: no origin)",
     )
+    webhook_networks: tuple[IPv4Network | IPv6Network, ...] = setting(
+        (), networks, "private addresses or networks that webhooks may be sent to, comma-separated"
+    )
     changes_days: int = setting(30, whole(1, 366), "days for which changes are kept for `/changes`")
     geoloc_radius: float = setting(
         40.234, decimal(0.001, 20038), "default radius in km of a search around a place"

@@ -12,20 +12,19 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_schema
-from marshmallow import INCLUDE, Schema, fields
 from marshmallow.fields import Field
 
 from handlers.examples import example_id, example_slug, list_example, record_example
 from handlers.openapi import JSON, openapi, swagger
 from handlers.prepared_response import PreparedResponse
 from handlers.requests import language_of
+from handlers.response_schemas import AnyResponse, ErrorResponse, response_schema
 from handlers.responses import static_response, to_json
 from handlers.routes import Operation
 from schemas import KINDS
 from schemas.errors import Problem, TooMany, Unauthenticated, Unavailable
-from schemas.kind import Document, Kind, ResponseSchema
+from schemas.kind import Document, Kind
 from schemas.language import Text, translate
-from schemas.post import describe
 from schemas.site import Site
 
 ProblemBody = Callable[[Problem], Document]
@@ -65,39 +64,6 @@ SECURITY = {
     },
     "basic": {"type": "basic", "description": Text("Any user name, and your token as the password.")},
 }
-
-
-class ErrorDataResponse(ResponseSchema):
-    """The details of an error."""
-
-    class Meta:
-        unknown = INCLUDE
-
-    status = fields.Integer(metadata=describe(Text("HTTP status")))
-    params = fields.Raw(
-        metadata=describe(
-            Text("names of missing fields, or what is wrong with each field"),
-            absent=True,
-            one_of=(fields.List(fields.String()), fields.Dict(values=fields.String())),
-        )
-    )
-
-
-class ErrorResponse(ResponseSchema):
-    """The body of every error response."""
-
-    code = fields.String(
-        metadata=describe(Text("what went wrong, for programs"), example="rest_invalid_param")
-    )
-    message = fields.String(metadata=describe(Text("what went wrong, for people")))
-    data = fields.Nested(ErrorDataResponse)
-
-
-class AnyResponse(Schema):
-    """An object with arbitrary members."""
-
-    class Meta:
-        unknown = INCLUDE
 
 
 def operations(site: Site, table: Sequence[Operation], problem_body: ProblemBody) -> list[Operation]:
@@ -272,22 +238,6 @@ def error_responses(operation: Operation, problem_body: ProblemBody) -> Document
         }
         for status, problems in sorted(found.items())
     }
-
-
-def response_schema(operation: Operation) -> type[Schema]:
-    if not (kind := operation.kind):
-        return operation.response or AnyResponse
-    if not operation.is_list:
-        return kind.response_schema
-    members: Any = {
-        kind.plural: fields.List(fields.Nested(kind.response_schema)),
-        "rest_url": fields.String(),
-        "next_rest_url": fields.String(metadata=describe(Text("absent on the last page"), absent=True)),
-        "previous_rest_url": fields.String(metadata=describe(Text("absent on the first page"), absent=True)),
-        "total": fields.Integer(),
-        "total_pages": fields.Integer(),
-    }
-    return ResponseSchema.from_dict(members, name=f"{kind.name.capitalize()}List")
 
 
 def translated(value: Any, language: str) -> Any:

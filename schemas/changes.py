@@ -70,11 +70,12 @@ class ChangesResponse(ResponseSchema):
     has_more = fields.Boolean(metadata=describe(Text("whether more changes are waiting")))
 
 
-FILTERS = frozenset(reader_of(EventListInput).fields) - {*OF_LISTS, "strict_dates", "geoloc_radius"}
+EVENT_FILTERS = frozenset(reader_of(EventListInput).fields) - {*OF_LISTS}
 
 
 def kinds_of(query: Document) -> list[Kind]:
     """The kinds whose changes are wanted."""
     if query.get("kinds"):
         return [kind for kind in KINDS if kind.plural in query["kinds"]]
-    return [EVENT] if any(query.get(name) is not None for name in FILTERS) else list(KINDS)
+    is_filtered = any(query.get(name) is not None for name in EVENT_FILTERS - {"strict_dates"})
+    return [EVENT] if is_filtered else list(KINDS)

@@ -15,7 +15,8 @@ from config import FIELDS, SettingError, Settings, read_settings
 from config.logs import configure
 from service.commands.arguments import parser
 from service.commands.migrating import migrate_database
-from service.commands.tokens import create_token, list_tokens, revoke_token
+from service.commands.tokens import token_command
+from service.commands.webhooks import webhook_command
 from service.database import located
 from service.demo import fill_demo
 from service.embedded import EmbeddedError
@@ -47,9 +48,8 @@ def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, An
             arguments.author,
             ignore_unknown=arguments.ignore_unknown_fields,
         )
-    if arguments.action == "create":
-        return create_token(settings, arguments.role, arguments.name, arguments.expires)
-    return list_tokens(settings) if arguments.action == "list" else revoke_token(settings, arguments.id)
+    groups = {"token": token_command, "webhook": webhook_command}
+    return groups[arguments.command](arguments, settings)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
 from handlers import api_description, health, index, static_pages
+from handlers.changes import ChangesHandlers
 from handlers.records import Caches, caches
 from handlers.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
 from handlers.routes import Operation, changes_operations, operations
@@ -26,6 +27,9 @@ from service.rate_limits import limit_passwords, limit_rate
 from service.request_ids import REQUEST_IDS, RequestIds
 from service.store import Store
 
+CHANGES = web.AppKey("changes", ChangesHandlers)
+"""Reads changes, for webhooks."""
+
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """The application; it opens no files or connections of its own."""
@@ -40,6 +44,7 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     app = web.Application(middlewares=middlewares, client_max_size=settings.max_body)
     app[IN_FLIGHT], app[REQUEST_IDS] = in_flight, request_ids
     shared = caches(store, responses, fragments)
+    app[CHANGES] = ChangesHandlers(store, store.site, shared)
     for prefix in (store.site.namespace, *settings.aliases):
         mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, shared))
     app.add_routes(static_pages.routes(store.site))

@@ -22,7 +22,7 @@ from config import SettingError, Settings
 from config.settings import PREFIX
 from service.acceptor import Acceptor
 from service.announcing import announcing
-from service.app import create_app
+from service.app import CHANGES, create_app
 from service.authentication import anonymous_caller
 from service.database import Location, located
 from service.demo import fill_demo
@@ -35,6 +35,7 @@ from service.shutdown import Shutdown, Urgency
 from service.site import site_of
 from service.store import unstarted_store
 from service.store.mongo.client import connect
+from service.webhooks.delivery import delivering
 
 KEEPALIVE_SECONDS = 20
 CLIENT_READ_TIMEOUT_MS = 30_000
@@ -157,7 +158,9 @@ async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Applicatio
     uri, site = settings.mongodb_uri, site_of(settings)
     store = await stack.enter_async_context(unstarted_store(uri, settings.database, site))
     await stack.enter_async_context(maintained(store, anonymous_caller(settings.auth_mode)))
-    return create_app(settings, store)
+    app = create_app(settings, store)
+    await stack.enter_async_context(delivering(store, app[CHANGES], settings))
+    return app
 
 
 async def serve_with_workers(settings: Settings, listener: socket.socket, shutdown: Shutdown) -> None:

@@ -11,7 +11,7 @@ from config.version import VERSION
 from schemas import EVENT, KINDS
 from schemas.caller import Role
 from service.commands.parser import Parser
-from service.commands.tokens import EXPIRY, expiry, token_id, token_name
+from service.commands.tokens import EXPIRY, expiry, number_from, token_name
 
 EPILOG = (
     "Every setting can also be given as an environment variable: --port 9000 is KALENDS_PORT=9000. "
@@ -39,6 +39,7 @@ def parser() -> Parser:
     _command(commands, "migrate", "upgrade the database to the stored form of this version")
     _add_import(commands)
     _add_token(commands)
+    _add_webhook(commands)
     return main
 
 
@@ -87,8 +88,43 @@ def _add_token(commands: Any) -> None:
     _command(actions, "list", "list the tokens with their role, last use and expiry")
     revoke = _command(actions, "revoke", "revoke a token; it stops working within seconds")
     revoke.add_argument(
-        "id", type=token_id, metavar="ID", help="number of the token, as `kalends token list` shows"
+        "id",
+        type=number_from("token"),
+        metavar="ID",
+        help="number of the token, as `kalends token list` shows",
     )
+
+
+def _add_webhook(commands: Any) -> None:
+    what = "add, list, test, resume and remove webhooks"
+    webhook = commands.add_parser("webhook", help=what, description=_sentence(what))
+    webhook.set_defaults(help=webhook.print_help)
+    actions = webhook.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    settings = (*DATABASE_SETTINGS, "webhook_networks")
+    add = _command(actions, "add", "send changes to an address from now on, and print the secret", settings)
+    add.add_argument("url", metavar="URL", help="the address, such as https://example.org/hook")
+    add.add_argument("--kinds", default="", help="only changes to these kinds, such as events,venues")
+    add.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="only events that match this filter of the event list, such as categories=jazz; can be repeated",
+    )
+    add.add_argument("--unpublished", action="store_true", help="also send records that are not public")
+    _command(actions, "list", "list the webhooks with their state")
+    for name, help in (
+        ("test", "send a test message to a webhook"),
+        ("resume", "send to a paused webhook again"),
+        ("remove", "remove a webhook"),
+    ):
+        one = _command(actions, name, help, settings if name == "test" else DATABASE_SETTINGS)
+        one.add_argument(
+            "id",
+            type=number_from("webhook"),
+            metavar="ID",
+            help="number of the webhook, as `kalends webhook list` shows",
+        )
 
 
 def _command(commands: Any, name: str, help: str, settings: Iterable[str] = DATABASE_SETTINGS) -> Parser:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError
-from collections.abc import Iterable, Mapping, Sequence
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,10 +39,22 @@ def token_name(text: str) -> str:
     return text.strip()
 
 
-def token_id(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ArgumentTypeError(f"must be a number that `kalends token list` shows, not {text!r}")
-    return int(text)
+def number_from(noun: str) -> Callable[[str], int]:
+    """Parser of a number that `kalends NOUN list` shows."""
+
+    def number(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > 18:
+            raise ArgumentTypeError(f"must be a number that `kalends {noun} list` shows, not {text!r}")
+        return int(text)
+
+    return number
+
+
+def token_command(arguments: Namespace, settings: Settings) -> Coroutine[Any, Any, None]:
+    """The coroutine of an action."""
+    if arguments.action == "create":
+        return create_token(settings, arguments.role, arguments.name, arguments.expires)
+    return list_tokens(settings) if arguments.action == "list" else revoke_token(settings, arguments.id)
 
 
 async def create_token(settings: Settings, role: str, name: str, expires: datetime | None) -> None:

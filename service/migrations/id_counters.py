@@ -6,7 +6,8 @@ from schemas import KINDS
 from service.store.mongo.client import Database
 
 SPACES = {kind.id_space: [one.plural for one in KINDS if one.id_space == kind.id_space] for kind in KINDS} | {
-    "token": ["tokens"]
+    "token": ["tokens"],
+    "webhook": ["webhooks"],
 }
 
 

@@ -1,0 +1,1 @@
+"""Webhooks: changes are sent to the addresses that the operator has added."""

@@ -1,0 +1,149 @@
+"""Delivers changes to webhooks, in their order, while the service runs.
+
+Every process looks for webhooks that are behind the change log and that no other process sends to. It sends
+one change after the other, and notes each that was accepted. After a failure the webhook waits, with all
+later changes; so no change overtakes another one, and after a crash at most one is sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import parse_qsl
+
+from pymongo.errors import PyMongoError
+
+from config import Settings
+from handlers.changes import ChangesHandlers, ReadChanges
+from handlers.requests import values_of
+from handlers.responses import to_json
+from handlers.store_protocol import ToldChange
+from schemas.caller import PUBLIC, Caller, Role
+from schemas.changes import MAX_CHANGES, ChangesInput
+from schemas.dates import show
+from schemas.errors import InvalidFields, Problem, Problems, TokenExpired
+from schemas.kind import Document, RenderContext, load
+from schemas.site import Site
+from service.background import background_task
+from service.failures import Failures
+from service.store import Store
+from service.webhooks.sending import Message, Sender, open_sender
+
+log = logging.getLogger("kalends.webhooks")
+PAUSE_SECONDS = 5.0
+"""Longest pause between two looks for webhooks that are due."""
+
+
+class Deliverer:
+    """Sends to all webhooks of which this process holds the lease."""
+
+    def __init__(self, store: Store, changes: ChangesHandlers, sender: Sender) -> None:
+        self._store, self._changes, self._sender = store, changes, sender
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._failures = Failures(log, "sending webhooks")
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._round()
+        finally:
+            for task in self._running.values():
+                task.cancel()
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
+            with suppress(PyMongoError):
+                await self._store.webhooks.release()
+
+    async def _round(self) -> None:
+        """Start sending what is due, then wait until something changes."""
+        position = self._store.feed.position
+        try:
+            if self._store.started and await self._store.webhooks.any_active():
+                await self._start_due()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._store.wait_for_changes(position), PAUSE_SECONDS)
+                self._failures.succeeded()
+                return
+        except (PyMongoError, Problem) as error:
+            self._failures.failed(error)
+        await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _start_due(self) -> None:
+        self._running = {id: task for id, task in self._running.items() if not task.done()}
+        newest = (await self._store.changes([], {}, PUBLIC, Problems())).next
+        for webhook in await self._store.webhooks.claim(list(self._running), newest):
+            self._running[webhook["_id"]] = asyncio.create_task(self._deliver_or_log(webhook))
+
+    async def _deliver_or_log(self, webhook: Document) -> None:
+        try:
+            await self._deliver(webhook)
+        except PyMongoError as error:
+            self._failures.failed(error)
+        except Exception:  # a bug must not stop the other webhooks
+            log.exception("webhook %d failed", webhook["_id"])
+
+    async def _deliver(self, webhook: Document) -> None:
+        """Send all changes that the webhook is behind."""
+        has_more = True
+        while has_more:
+            try:
+                page, changes = await self._read(webhook)
+            except (TokenExpired, InvalidFields) as problem:
+                await self._store.webhooks.pause(webhook, reason(problem))
+                return
+            for change, body in changes:
+                if not (sent := await self._send(webhook, change, body)):
+                    return
+                webhook = sent
+            if not (passed := await self._store.webhooks.passed(webhook, page.next)):
+                return
+            webhook, has_more = passed, page.has_more
+
+    async def _read(self, webhook: Document) -> ReadChanges:
+        query = query_of(webhook["query"], self._store.site)
+        caller = caller_of(webhook["role"])
+        context = RenderContext(self._store.site, caller)
+        sent = query | {"since": webhook["since"], "limit": MAX_CHANGES}
+        return await self._changes.read(sent, Problems(), context)
+
+    async def _send(self, webhook: Document, change: ToldChange, body: bytes) -> Document | None:
+        """Send one change; return the webhook if it was accepted and is still ours."""
+        message = message_of(webhook, change, body)
+        if problem := await self._sender.send(webhook["url"], webhook["secret"], message):
+            log.info("webhook %d: %s", webhook["_id"], problem)
+            await self._store.webhooks.failed(webhook, problem)
+            return None
+        return await self._store.webhooks.delivered(webhook, change.token)
+
+
+def query_of(text: str, site: Site) -> Document:
+    """The query of a webhook; raises InvalidFields."""
+    return load(ChangesInput, values_of(parse_qsl(text), ChangesInput), site)
+
+
+def caller_of(role: str | None) -> Caller:
+    return Caller(role=Role(role)) if role else PUBLIC
+
+
+def message_of(webhook: Document, change: ToldChange, body: bytes) -> Message:
+    head = {
+        "type": f"{change.kind.plural}.{change.action}",
+        "timestamp": show(change.at).replace(" ", "T") + "Z",
+    }
+    return Message(f"{webhook['_id']}.{change.token}", to_json(head)[:-1] + b',"data":' + body + b"}")
+
+
+def reason(problem: Problem) -> str:
+    params = problem.data.get("params")
+    return " ".join(f"{name}: {text}" for name, text in params.items()) if params else str(problem.text)
+
+
+@asynccontextmanager
+async def delivering(store: Store, changes: ChangesHandlers, settings: Settings) -> AsyncIterator[None]:
+    """Send to webhooks while open."""
+    async with (
+        open_sender(settings.webhook_networks) as sender,
+        background_task(Deliverer(store, changes, sender).run()),
+    ):
+        yield
