@@ -19,8 +19,12 @@ FIELDS = ("title", "description", "excerpt", "website")
 
 
 def observe(history: History, path: str, body: Any, since: int) -> None:
-    """Check a record, or all records of a list."""
+    """Check a record, or all records of a list or of changes."""
     plural = path.partition("?")[0].split("/")[1]
+    if plural == "changes":
+        for change in (change for change in body["changes"] if change["record"]):
+            observe_record(history, change["kind"], change["record"], since)
+        return
     for record in body.get(plural, [body]):
         observe_record(history, plural, record, since)
 

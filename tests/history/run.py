@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
+from schemas.caller import Role
+from schemas.site import Site
+from service.store import open_store
 from tests.history.checks import differences, wrong_copies, wrong_counts, wrong_halls
 from tests.history.cluster import Cluster, make_cluster
 from tests.history.entries import Creation
 from tests.history.faults import Faults
 from tests.history.lists import check_lists
+from tests.history.mirrors import Follower, NotAnswered, followers
 from tests.history.readers import Reader
 from tests.history.recording import History
 from tests.history.requests import Client
-from tests.history.services import Service, make_services
+from tests.history.services import DATABASE, Service, make_services
 from tests.history.snapshot import NotShown, Snapshot, take_snapshot
 from tests.history.world import WRITERS, World, event_body, make_world
 from tests.history.writers import Writer
@@ -36,19 +40,28 @@ async def run(directory: Path, seconds: float, seed: int) -> History:
     directory.mkdir(parents=True, exist_ok=True)
     history = History(directory / "history.jsonl")
     try:
-        async with processes(directory) as (cluster, services), session() as http:
+        async with (
+            processes(directory) as (cluster, services),
+            session(await make_token(cluster.uri)) as http,
+            session() as anonymous,
+        ):
 
-            def client(name: str) -> Client:
+            def client(name: str, http: ClientSession = http) -> Client:
                 return Client(history, http, services, Random(f"{seed} {name}"))
 
             world = await make_world(client("setup"))
+            mirrors = followers(client("mirror"), client("anonymous mirror", anonymous), world)
+            for mirror in mirrors:
+                await mirror.mirror.begin(mirror.get)
             faults = Faults(cluster, services, history, Random(f"{seed} faults"))
-            await work(world, faults, client, seconds)
+            await work(world, faults, client, mirrors, seconds)
             await faults.heal()
             try:
                 await check(history, client("check"), services)
-            except NotShown as refused:
-                history.violation(str(refused))
+                for mirror in mirrors:
+                    await mirror.check()
+            except (NotShown, NotAnswered) as refused:
+                history.violation(repr(refused))
     finally:
         history.close()
     return history
@@ -71,21 +84,35 @@ async def processes(directory: Path) -> AsyncIterator[tuple[Cluster, list[Servic
         cluster.kill()
 
 
+async def make_token(uri: str) -> str:
+    async with open_store(uri, DATABASE, Site()) as store:
+        return await store.tokens.create("history", Role.ADMIN)
+
+
 @asynccontextmanager
-async def session() -> AsyncIterator[ClientSession]:
+async def session(token: str = "") -> AsyncIterator[ClientSession]:
     """One connection for each request: a kept one may be closed just when it is used."""
-    connector = TCPConnector(force_close=True, limit=0)
-    async with ClientSession(connector=connector, timeout=ClientTimeout(total=REQUEST_SECONDS)) as http:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    connector, timeout = TCPConnector(force_close=True, limit=0), ClientTimeout(total=REQUEST_SECONDS)
+    async with ClientSession(connector=connector, timeout=timeout, headers=headers) as http:
         yield http
 
 
-async def work(world: World, faults: Faults, client: Callable[[str], Client], seconds: float) -> None:
+async def work(
+    world: World,
+    faults: Faults,
+    client: Callable[[str], Client],
+    mirrors: Sequence[Follower],
+    seconds: float,
+) -> None:
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for number in range(WRITERS):
             group.create_task(Writer(client(f"writer {number}"), world, number).run(stop))
         for number in range(READERS):
             group.create_task(Reader(client(f"reader {number}"), world).run(stop))
+        for mirror in mirrors:
+            group.create_task(mirror.run(stop))
         injecting = group.create_task(faults.run(stop))
         await pass_time(faults, seconds)
         stop.set()

@@ -16,6 +16,7 @@ from tests.history.cluster import DEADLINE
 from tests.history.processes import Program, free_ports
 
 REPOSITORY = Path(__file__).parent.parent.parent
+DATABASE = "history"
 NAMESPACE = "/calendar/events/v1"
 
 
@@ -63,7 +64,7 @@ class Service(Program):
 
 def make_services(directory: Path, uri: str) -> list[Service]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
-    settings = {"MONGODB_URI": uri, "DATABASE": "history", "ACCESS_LOG": "off", "AUTH": "open"}
+    settings = {"MONGODB_URI": uri, "DATABASE": DATABASE, "ACCESS_LOG": "off", "AUTH": "token"}
 
     def service(name: str, port: int) -> Service:
         chosen = {f"KALENDS_{key}": value for key, value in {**settings, "PORT": str(port)}.items()}
