@@ -133,7 +133,7 @@ MORE_QUERY = {
 }
 CHANGES_QUERY = """
 since  string  -
-kinds  array   -
+kinds  [string] -
 limit  integer 100
 """
 CHANGES_PATHS = ("/changes", "/changes/stream")
@@ -304,7 +304,7 @@ async def test_document_is_valid_and_names_where_it_is_served(
 async def test_document_and_index_name_exactly_the_routes_of_the_interface(
     make_api: MakeApi, settings: dict[str, Any]
 ) -> None:
-    assert len(PAIRS) == 62
+    assert len(PAIRS) == 64
     api = await make_api(**settings)
     assert operations(await described(api)).keys() == PAIRS
     _, index = await api.get("/")
@@ -326,9 +326,11 @@ def indexed(index: Document) -> dict[Pair, Document]:
 async def test_index_links_lead_to_its_routes(api: Api) -> None:
     _, index = await api.get("/")
     links = [one["href"] for r in index["routes"].values() for one in r.get("_links", {}).get("self", [])]
-    assert len(links) == 8
+    assert len(links) == 10
     for link in links:
-        assert (await api.get("/" + link.removeprefix(api.store.site.base_url)))[0] == 200
+        path = link.removeprefix(api.store.site.base_url)
+        async with api.client.get(path) as answer:  # one of them does not end
+            assert answer.status == 200
 
 
 async def test_index_and_document_agree_on_every_argument(api: Api) -> None:

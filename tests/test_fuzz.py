@@ -91,6 +91,7 @@ async def test_no_request_breaks_the_service_or_its_description(
             await fill(service, token)
             async with ClientSession() as session, session.get(f"{service.api}/doc") as answer:
                 document = await answer.json()
+            del document["paths"]["/changes/stream"]  # its responses do not end
             link(document)
             (tmp_path / "doc.json").write_text(json.dumps(document))
             command = [

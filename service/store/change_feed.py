@@ -45,6 +45,8 @@ class ChangeFeed:
         """The time up to which all changes were read."""
         self.unlogged: deque[RecordChange] = deque()
         """Changes since the checkpoint of the change log."""
+        self._uncounted: deque[Timestamp] = deque()
+        """The times of those that change usage counters."""
         self.has_lost_changes = False
         """Whether changes since that checkpoint cannot be read, so that all records must be compared."""
         self._batch = Batcher[None, None](self._read_on)
@@ -99,9 +101,15 @@ class ChangeFeed:
         """Whether a change up to a time may not be logged yet."""
         return self.has_lost_changes or bool(self.unlogged and self.unlogged[0].at <= until)
 
+    def has_uncounted(self, until: Timestamp) -> bool:
+        """Whether a change to usage counters up to a time may not be counted yet."""
+        return self.has_lost_changes or bool(self._uncounted and self._uncounted[0] <= until)
+
     def drop_logged(self, until: Timestamp) -> None:
         while self.unlogged and self.unlogged[0].at <= until:
             self.unlogged.popleft()
+        while self._uncounted and self._uncounted[0] <= until:
+            self._uncounted.popleft()
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
         was_open = self._stream is not None
@@ -166,11 +174,14 @@ class ChangeFeed:
             self.next_event += 1
         if change := parse_record(said, event):
             self.unlogged.append(change)
+        if event and event.steps:
+            self._uncounted.append(event.at)
 
     def _forget(self) -> None:
         """Drop all changes, as some may be missing, and go to a position at which nothing was read yet."""
         self._events.clear()
         self.unlogged.clear()  # the stream begins at the checkpoint again
+        self._uncounted.clear()
         self.next_event += 1
         self.position += 1
         self._changed = dict.fromkeys(self._changed, self.position)

@@ -10,9 +10,12 @@ number and the time up to which everything is counted and logged: there the chan
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
+
+from bson import Timestamp
 
 from schemas import KINDS
 from schemas.errors import Unavailable
@@ -58,9 +61,16 @@ class ChangeLog:
 
     async def catch_up(self) -> None:
         """Wait until every write that was acknowledged before the call is counted and logged."""
+        await self._wait_while(self._feed.has_unlogged)
+
+    async def catch_up_counters(self) -> None:
+        """Wait until every such write is counted: most of them change no counters."""
+        await self._wait_while(self._feed.has_uncounted)
+
+    async def _wait_while(self, is_pending: Callable[[Timestamp], bool]) -> None:
         await self._feed.catch_up()
         wanted, started = self._feed.time, monotonic()
-        while self._feed.has_unlogged(wanted):
+        while is_pending(wanted):
             self._is_awaited.set()
             waited = monotonic() - started
             if waited > MAX_WAIT_SECONDS:

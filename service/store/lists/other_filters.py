@@ -47,7 +47,7 @@ async def post_list(
 async def _used(resolver: FilterResolver, kind: Kind, caller: Caller, since: datetime) -> Condition:
     """Condition for records with events that the caller may see and that end at or after a time. Records
     without any have no latest end."""
-    await resolver.log.catch_up()
+    await resolver.log.catch_up_counters()
     late = {"$gte": since}
     if caller.sees_all:
         used: Condition = {"events.live_end": late}
@@ -81,7 +81,7 @@ async def _secret(resolver: FilterResolver, kind: Kind, when: Condition) -> list
 async def term_list(
     resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
-    await resolver.log.catch_up()  # terms are shown with the number of their events
+    await resolver.log.catch_up_counters()  # terms are shown with the number of their events
     conditions = changed_after(query, resolver.site, problems)
     for name, operator in (("include", "$in"), ("exclude", "$nin")):
         if query.get(name):

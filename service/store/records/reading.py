@@ -33,7 +33,7 @@ class Reader:
 
     async def _load(self, loader: RecordLoader, kind: Kind, ref: Ref) -> Document | None:
         if not kind.is_post:  # terms are shown with the number of their events
-            await self._log.catch_up()
+            await self._log.catch_up_counters()
         return await loader.load(kind.plural, ref)
 
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
