@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -28,26 +28,36 @@ class Page(Protocol):
 
 
 class Scan(Protocol):
-    """The records of a whole list, without their content, and the time zones of its events."""
+    """The records of a whole list, without their content, and the time zones of its events; of a long list
+    only its beginning."""
+
+    @property
+    def is_complete(self) -> bool: ...
 
     @property
     def ids(self) -> Sequence[int]: ...
-    @property
-    def versions(self) -> Sequence[int]: ...
     @property
     def digest(self) -> str: ...
     @property
     def modified(self) -> datetime: ...
     @property
-    def zones(self) -> Mapping[str, tuple[datetime, datetime]]: ...
+    def zones(self) -> dict[str, tuple[datetime, datetime]]: ...
+    def heads(self, size: int) -> AsyncGenerator[list[Document]]:
+        """All records of the list in batches, with their versions if the scan is complete."""
 
 
 class ChangeFeed(Protocol):
     """The number of changes to records so far; `confirm` runs a read, again if its result may be outdated."""
 
     position: int
-    changed_at: datetime
-    """The time of the last change."""
+
+    @property
+    def last_change(self) -> Hashable:
+        """The exact time of the last change."""
+
+    @property
+    def changed_at(self) -> datetime:
+        """The time of the last change, in UTC."""
 
     def catch_up(self) -> Awaitable[int]: ...
     def confirm(self, read: Callable[[], Awaitable[Result]]) -> Awaitable[Result]: ...
@@ -65,7 +75,12 @@ class Store(Protocol):
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
     ) -> Page: ...
     async def scan(
-        self, kind: Kind, queries: Iterable[Mapping[str, Any]], caller: Caller, problems: Problems
+        self,
+        kind: Kind,
+        queries: Iterable[Mapping[str, Any]],
+        caller: Caller,
+        problems: Problems,
+        max_records: int,
     ) -> Scan: ...
     async def instance(self) -> UUID: ...
     async def create(self, kind: Kind, data: Document, caller: Caller, problems: Problems) -> Document: ...

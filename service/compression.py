@@ -61,11 +61,16 @@ def compress_responses(cache: ByteCache) -> Middleware:
             and len(response.prepared_response.body) >= MIN_COMPRESSIBLE_BYTES
         ):
             response.prepared_response = await compressed(response.prepared_response, coding)
-        elif coding and isinstance(response, StreamedResponse) and request.method != "HEAD":
+        elif coding and request.method != "HEAD" and is_compressible(response):
             response.enable_compression(web.ContentCoding(coding))
         return response
 
     return middleware
+
+
+def is_compressible(response: web.StreamResponse) -> bool:
+    """Whether a response is compressed while it is sent."""
+    return isinstance(response, StreamedResponse) and not response.is_endless
 
 
 async def compress_response(original: PreparedResponse, coding: str) -> PreparedResponse:

@@ -16,7 +16,7 @@ import icalendar
 import pytest
 import vobject
 
-from handlers import feeds
+from handlers import feed_validators, feeds
 from schemas import EVENT, KINDS
 from schemas.formats import FORMATS, formats_of
 from schemas.formats.csv_table import cell
@@ -353,7 +353,7 @@ async def test_not_modified_since_is_never_said_of_a_changed_feed(
     await text(api, "/events.ics")
     since = {"If-Modified-Since": api.headers["Last-Modified"]}
     assert (await api.send("GET", "/events.ics", headers=since))[0] == 200  # more may change in this second
-    monkeypatch.setattr(feeds, "LATE_SECONDS", -100)
+    monkeypatch.setattr(feed_validators, "LATE_SECONDS", -100)
     await text(api, "/events.ics")
     since = {"If-Modified-Since": api.headers["Last-Modified"]}
     assert (await api.send("GET", "/events.ics", headers=since))[0] == 304

@@ -29,8 +29,9 @@ class Feed:
     """The identity of this calendar, which no change of its address affects."""
     url: str
     updated: datetime
-    zones: Mapping[str, Period] = field(default_factory=dict)
-    """The time zones of its events, each with the earliest start and the latest end."""
+    zones: dict[str, Period] = field(default_factory=dict)
+    """The time zones of its events, each with a period that contains them; those of a long feed are added
+    while it is written."""
 
     @property
     def title(self) -> str:
@@ -55,6 +56,8 @@ class Format:
     """Names of the kinds that it can represent."""
     begin: Callable[[Feed], bytes]
     item: Callable[[Feed, Mapping[str, Any]], bytes]
+    before: Callable[[Feed, Mapping[str, Any]], bytes] = lambda feed, record: b""
+    """What comes before an item of a long feed, whose other items were not looked at when it began."""
     end: bytes = b""
     separator: bytes = b""
     with_cancelled: bool = False

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 from icalendar import Calendar, Event, vCalAddress, vText
 
+from schemas.formats.content_lines import to_bytes
 from schemas.formats.format import Feed, Format, address_of, plain_text, printable, venues_of
 from schemas.formats.vtimezone import vtimezone
 from schemas.kind import Document
@@ -17,6 +18,9 @@ REFRESH = timedelta(hours=1)
 """How often programs that have subscribed should ask for changes."""
 STATUSES = {"publish": "CONFIRMED", "trash": "CANCELLED"}
 """Other statuses are not public; those who see such events get them as tentative."""
+ZONE_YEARS = 10
+"""Years before and after the first event of a zone for which a long feed defines the zone."""
+NO_PERIOD = (datetime.max, datetime.min)
 END = b"END:VCALENDAR\r\n"
 
 
@@ -34,7 +38,17 @@ def begin(feed: Feed) -> bytes:
     for name, (first, last) in sorted(feed.zones.items()):
         if not has_fixed_offset(zone := parse_zone(name)):
             calendar.add_component(vtimezone(zone, first.year, last.year))
-    return bytes(calendar.to_ical(sorted=False)).removesuffix(END)
+    return to_bytes(calendar).removesuffix(END)
+
+
+def before(feed: Feed, record: Mapping[str, Any]) -> bytes:
+    """The time zone of an event if it is the first one in this zone. Times far from it are written in UTC."""
+    name, years = record["timezone"], (record["start_utc"].year, record["end_utc"].year)
+    if record["all_day"] or name in feed.zones or has_fixed_offset(zone := parse_zone(name)):
+        return b""
+    first, last = max(years[0] - ZONE_YEARS, MINYEAR), min(years[1] + ZONE_YEARS, MAXYEAR)
+    feed.zones[name] = datetime(first, 1, 1), datetime(last, 12, 31)
+    return to_bytes(vtimezone(zone, first, last))
 
 
 def item(feed: Feed, record: Mapping[str, Any]) -> bytes:
@@ -46,15 +60,15 @@ def item(feed: Feed, record: Mapping[str, Any]) -> bytes:
     event.add("created", min(record["date_utc"], record["modified_utc"]).replace(tzinfo=UTC))
     event.add("sequence", record["version"])
     event.add("status", STATUSES.get(record["status"], "TENTATIVE"))
-    for name, value in times(record):
+    for name, value in times(record, feed):
         event.add(name, value)
     if not is_cancelled:
         event.add("summary", printable(record["title"]))
         add_details(event, feed.shown(record))
-    return bytes(event.to_ical(sorted=False))
+    return to_bytes(event)
 
 
-def times(record: Mapping[str, Any]) -> Iterator[tuple[str, date]]:
+def times(record: Mapping[str, Any], feed: Feed) -> Iterator[tuple[str, date]]:
     """Start and end. Days are dates, and the end is the day after the last one. Without an end, an event ends
     when it starts."""
     start, end = record["start"], record["end"]
@@ -63,15 +77,16 @@ def times(record: Mapping[str, Any]) -> Iterator[tuple[str, date]]:
         yield "dtend", end.date() + timedelta(days=1)
         return
     zone = parse_zone(record["timezone"])
-    yield "dtstart", in_zone(zone, start, record["start_utc"])
+    yield "dtstart", in_zone(zone, start, record["start_utc"], feed)
     if record["end_utc"] > record["start_utc"]:
-        yield "dtend", in_zone(zone, end, record["end_utc"])
+        yield "dtend", in_zone(zone, end, record["end_utc"], feed)
 
 
-def in_zone(zone: Zone, wall: datetime, utc: datetime) -> datetime:
-    """A time in its zone, or in UTC where the zone's name cannot say which instant is meant: in iCalendar a
-    time that the clock shows twice is always the first one."""
-    if has_fixed_offset(zone) or zone.to_utc(wall) != utc:
+def in_zone(zone: Zone, wall: datetime, utc: datetime, feed: Feed) -> datetime:
+    """A time in its zone, or in UTC where the feed does not define the zone, or where its name cannot say
+    which instant is meant: in iCalendar a time that the clock shows twice is always the first one."""
+    first, last = feed.zones.get(zone.name, NO_PERIOD)
+    if has_fixed_offset(zone) or not first <= utc <= last or zone.to_utc(wall) != utc:
         return utc.replace(tzinfo=UTC)
     return wall.replace(tzinfo=zone.info)
 
@@ -107,4 +122,4 @@ def calendar_address(organizer: Mapping[str, Any]) -> vCalAddress:
     return found
 
 
-ICALENDAR = Format("ics", "text/calendar", ("event",), begin, item, END, with_cancelled=True)
+ICALENDAR = Format("ics", "text/calendar", ("event",), begin, item, before, END, with_cancelled=True)

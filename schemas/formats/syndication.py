@@ -90,5 +90,5 @@ def atom_entry(feed: Feed, record: Mapping[str, Any]) -> bytes:
     return written(entry)
 
 
-RSS = Format("rss", "application/rss+xml", ("event",), rss_begin, rss_item, b"</channel>\n</rss>\n")
-ATOM = Format("atom", "application/atom+xml", ("event",), atom_begin, atom_entry, b"</feed>\n")
+RSS = Format("rss", "application/rss+xml", ("event",), rss_begin, rss_item, end=b"</channel>\n</rss>\n")
+ATOM = Format("atom", "application/atom+xml", ("event",), atom_begin, atom_entry, end=b"</feed>\n")

@@ -8,6 +8,7 @@ from typing import Any
 
 from icalendar import Component, vAdr, vN, vOrg, vText, vUri
 
+from schemas.formats.content_lines import to_bytes
 from schemas.formats.format import Feed, Format, plain_text, printable
 
 PLACE = ("address", "city", "stateprovince", "zip", "country")
@@ -38,7 +39,7 @@ def item(feed: Feed, record: Mapping[str, Any]) -> bytes:
     card["URL"] = vUri(shown["website"] or shown["url"])
     card["UID"] = vUri(feed.uid(record).urn)
     card["REV"] = vText(record["modified_utc"].replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    return bytes(card.to_ical(sorted=False))
+    return to_bytes(card)
 
 
 def begin(feed: Feed) -> bytes:
