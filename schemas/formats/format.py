@@ -14,7 +14,7 @@ from schemas.text_normalization import without_markup
 
 BLOCK_ENDS = re.compile(r"<br\s*/?>|</(?:p|div|li|h[1-6]|tr|blockquote)>", re.IGNORECASE)
 BLANK_LINES = re.compile(r"[^\S\n]*\n\s*")
-UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that neither XML nor iCalendar can contain."""
 Period = tuple[datetime, datetime]
 

@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, timezone
+from datetime import MAXYEAR, MINYEAR, datetime, timedelta, timezone
 from typing import Any
+from urllib.parse import quote
 
-from icalendar import Calendar, Event, vCalAddress, vText
-
-from schemas.formats.content_lines import to_bytes
-from schemas.formats.format import Feed, Format, address_of, plain_text, printable, venues_of
+from schemas.formats.content_lines import compact, component, coordinates, fold, quoted, text
+from schemas.formats.format import Feed, Format, address_of, plain_text, venues_of
 from schemas.formats.vtimezone import vtimezone
 from schemas.kind import Document
 from schemas.zones import Zone, parse_zone
 
-REFRESH = timedelta(hours=1)
+REFRESH = "PT1H"
 """How often programs that have subscribed should ask for changes."""
 STATUSES = {"publish": "CONFIRMED", "trash": "CANCELLED"}
 """Other statuses are not public; those who see such events get them as tentative."""
 ZONE_YEARS = 10
 """Years before and after the first event of a zone for which a long feed defines the zone."""
+DAY = timedelta(days=1)
 NO_PERIOD = (datetime.max, datetime.min)
-END = b"END:VCALENDAR\r\n"
 
 
 def begin(feed: Feed) -> bytes:
     # RFC 7986 also allows a UID here, but vdirsyncer takes the whole calendar for one event then.
-    calendar = Calendar()
-    calendar.add("version", "2.0")
-    calendar.add("prodid", "-//Kalends//Kalends//EN")
-    calendar.add("calscale", "GREGORIAN")
-    for name in ("name", "x-wr-calname"):
-        calendar.add(name, feed.title)
-    calendar.add("last-modified", feed.updated.replace(tzinfo=UTC))
-    calendar.add("refresh-interval", REFRESH, parameters={"VALUE": "DURATION"})
-    calendar.add("x-published-ttl", "PT1H")
-    for name, (first, last) in sorted(feed.zones.items()):
-        if not has_fixed_offset(zone := parse_zone(name)):
-            calendar.add_component(vtimezone(zone, first.year, last.year))
-    return to_bytes(calendar).removesuffix(END)
+    lines = [
+        "BEGIN:VCALENDAR",
+        "VERSION:2.0",
+        "PRODID:-//Kalends//Kalends//EN",
+        "CALSCALE:GREGORIAN",
+        *(f"{name}:{text(feed.title)}" for name in ("NAME", "X-WR-CALNAME")),
+        f"LAST-MODIFIED:{in_utc(feed.updated)}",
+        f"REFRESH-INTERVAL;VALUE=DURATION:{REFRESH}",
+        f"X-PUBLISHED-TTL:{REFRESH}",
+    ]
+    zones = [(parse_zone(name), *period) for name, period in sorted(feed.zones.items())]
+    defined = (
+        vtimezone(one, first.year, last.year) for one, first, last in zones if not has_fixed_offset(one)
+    )
+    return b"".join((*map(fold, lines), *defined))
 
 
 def before(feed: Feed, record: Mapping[str, Any]) -> bytes:
@@ -48,78 +49,83 @@ def before(feed: Feed, record: Mapping[str, Any]) -> bytes:
         return b""
     first, last = max(years[0] - ZONE_YEARS, MINYEAR), min(years[1] + ZONE_YEARS, MAXYEAR)
     feed.zones[name] = datetime(first, 1, 1), datetime(last, 12, 31)
-    return to_bytes(vtimezone(zone, first, last))
+    return vtimezone(zone, first, last)
 
 
 def item(feed: Feed, record: Mapping[str, Any]) -> bytes:
     """An event. A cancelled one has no texts, which nobody may read any more: its identifier is enough."""
-    event, is_cancelled = Event(), record["status"] == "trash"
-    event.add("uid", str(feed.uid(record)))
-    event.add("dtstamp", record["modified_utc"].replace(tzinfo=UTC))
-    event.add("last-modified", record["modified_utc"].replace(tzinfo=UTC))
-    event.add("created", min(record["date_utc"], record["modified_utc"]).replace(tzinfo=UTC))
-    event.add("sequence", record["version"])
-    event.add("status", STATUSES.get(record["status"], "TENTATIVE"))
-    for name, value in times(record, feed):
-        event.add(name, value)
+    modified, is_cancelled = record["modified_utc"], record["status"] == "trash"
+    lines = [
+        f"UID:{feed.uid(record)}",
+        f"DTSTAMP:{in_utc(modified)}",
+        f"LAST-MODIFIED:{in_utc(modified)}",
+        f"CREATED:{in_utc(min(record['date_utc'], modified))}",
+        f"SEQUENCE:{record['version']}",
+        f"STATUS:{STATUSES.get(record['status'], 'TENTATIVE')}",
+        *times(record, feed),
+    ]
     if not is_cancelled:
-        event.add("summary", printable(record["title"]))
-        add_details(event, feed.shown(record))
-    return to_bytes(event)
+        lines += [f"SUMMARY:{text(record['title'])}", *details(feed.shown(record))]
+    return component("VEVENT", lines)
 
 
-def times(record: Mapping[str, Any], feed: Feed) -> Iterator[tuple[str, date]]:
+def times(record: Mapping[str, Any], feed: Feed) -> Iterator[str]:
     """Start and end. Days are dates, and the end is the day after the last one. Without an end, an event ends
     when it starts."""
     start, end = record["start"], record["end"]
     if record["all_day"]:
-        yield "dtstart", start.date()
-        yield "dtend", end.date() + timedelta(days=1)
+        yield f"DTSTART;VALUE=DATE:{compact(start.date())}"
+        yield f"DTEND;VALUE=DATE:{compact(end.date() + DAY)}"
         return
     zone = parse_zone(record["timezone"])
-    yield "dtstart", in_zone(zone, start, record["start_utc"], feed)
+    yield f"DTSTART{in_zone(zone, start, record['start_utc'], feed)}"
     if record["end_utc"] > record["start_utc"]:
-        yield "dtend", in_zone(zone, end, record["end_utc"], feed)
+        yield f"DTEND{in_zone(zone, end, record['end_utc'], feed)}"
 
 
-def in_zone(zone: Zone, wall: datetime, utc: datetime, feed: Feed) -> datetime:
+def in_zone(zone: Zone, wall: datetime, utc: datetime, feed: Feed) -> str:
     """A time in its zone, or in UTC where the feed does not define the zone, or where its name cannot say
     which instant is meant: in iCalendar a time that the clock shows twice is always the first one."""
     first, last = feed.zones.get(zone.name, NO_PERIOD)
     if has_fixed_offset(zone) or not first <= utc <= last or zone.to_utc(wall) != utc:
-        return utc.replace(tzinfo=UTC)
-    return wall.replace(tzinfo=zone.info)
+        return f":{in_utc(utc)}"
+    return f";TZID={zone.name}:{compact(wall)}"
+
+
+def in_utc(utc: datetime) -> str:
+    return f"{compact(utc)}Z"
 
 
 def has_fixed_offset(zone: Zone) -> bool:
     return isinstance(zone.info, timezone)
 
 
-def add_details(event: Event, shown: Document) -> None:
+def details(shown: Document) -> Iterator[str]:
     """What the caller may see of an event, besides its title and times."""
     if description := shown["description"]:
-        event.add("description", printable(plain_text(description)))
-        event["X-ALT-DESC"] = vText(printable(description), params={"FMTTYPE": "text/html"})
+        yield f"DESCRIPTION:{text(plain_text(description))}"
+        yield f"X-ALT-DESC;FMTTYPE=text/html:{text(description)}"
     if venues := venues_of(shown):
-        event.add("location", printable("; ".join(map(address_of, venues))))
+        yield f"LOCATION:{text('; '.join(map(address_of, venues)))}"
     if places := [venue for venue in venues if venue["geo_lat"] is not None]:
-        event.add("geo", (places[0]["geo_lat"], places[0]["geo_lng"]))
-    if organizers := shown["organizer"]:
-        event["organizer"] = calendar_address(organizers[0])
-        for other in organizers[1:]:
-            event.add("contact", printable(other["organizer"]))
-    if categories := [printable(one["name"]) for one in shown["categories"]]:
-        event.add("categories", categories)
-    event.add("url", shown["url"])
+        yield f"GEO:{coordinates(places[0]['geo_lat'], places[0]['geo_lng'])}"
+    yield from people(shown["organizer"])
+    if categories := [text(one["name"]) for one in shown["categories"]]:
+        yield f"CATEGORIES:{','.join(categories)}"
+    yield f"URL:{shown['url']}"
     if shown["image"] and shown["image"]["url"]:
-        event.add("image", shown["image"]["url"], parameters={"VALUE": "URI"})
+        yield f"IMAGE;VALUE=URI:{shown['image']['url']}"
 
 
-def calendar_address(organizer: Mapping[str, Any]) -> vCalAddress:
-    """An organizer, with their e-mail address if they have one, else with their page."""
-    found = vCalAddress(f"mailto:{organizer['email']}" if organizer["email"] else organizer["url"])
-    found.params["CN"] = " ".join(printable(organizer["organizer"]).replace('"', "'").split())
-    return found
+def people(organizers: list[Document]) -> Iterator[str]:
+    """The first organizer with an e-mail address, without which programs reject an organizer; the others are
+    contacts."""
+    first = next((one for one in organizers if one["email"]), None)
+    if first:
+        yield f"ORGANIZER;CN={quoted(first['organizer'])}:mailto:{quote(first['email'], safe='@+')}"
+    yield from (f"CONTACT:{text(one['organizer'])}" for one in organizers if one is not first)
 
 
-ICALENDAR = Format("ics", "text/calendar", ("event",), begin, item, before, END, with_cancelled=True)
+ICALENDAR = Format(
+    "ics", "text/calendar", ("event",), begin, item, before, fold("END:VCALENDAR"), with_cancelled=True
+)

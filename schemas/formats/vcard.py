@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from icalendar import Component, vAdr, vN, vOrg, vText, vUri
-
-from schemas.formats.content_lines import to_bytes
-from schemas.formats.format import Feed, Format, plain_text, printable
+from schemas.formats.content_lines import component, coordinates, text
+from schemas.formats.format import Feed, Format, plain_text
+from schemas.kind import Document
 
 PLACE = ("address", "city", "stateprovince", "zip", "country")
 
 
-class Card(Component):
-    """One entry of an address book."""
-
-    name = "VCARD"
-
-
 def item(feed: Feed, record: Mapping[str, Any]) -> bytes:
-    shown, card = feed.shown(record), Card()
-    name = printable(shown[feed.kind.name_field])
-    card["VERSION"] = vText("3.0")
-    card["FN"] = vText(name)
-    card["N"] = vN((name, "", "", "", ""))
-    card["ORG"] = vOrg((name,))
-    card["X-ABSHOWAS"] = vText("COMPANY")
+    shown = feed.shown(record)
+    name = text(shown[feed.kind.name_field])
+    lines = [
+        "VERSION:3.0",
+        f"FN:{name}",
+        f"N:{name};;;;",
+        f"ORG:{name}",
+        "X-ABSHOWAS:COMPANY",
+        *details(shown),
+        f"URL:{shown['website'] or shown['url']}",
+        f"UID:{feed.uid(record).urn}",
+        f"REV:{record['modified_utc'].isoformat()}Z",
+    ]
+    return component("VCARD", lines)
+
+
+def details(shown: Document) -> Iterator[str]:
+    """What a venue or organizer may have, besides its name and addresses on the web."""
     if any(shown.get(part) for part in PLACE):
-        card["ADR"] = vAdr(("", "", *(printable(shown[part]) for part in PLACE)))
-    texts = {"TEL": "phone", "EMAIL": "email"}
-    card.update({key: vText(printable(shown[part])) for key, part in texts.items() if shown.get(part)})
+        yield f"ADR:;;{';'.join(text(shown[part]) for part in PLACE)}"
+    for name, field in (("TEL", "phone"), ("EMAIL", "email")):
+        if shown.get(field):
+            yield f"{name}:{text(shown[field])}"
     if shown["description"]:
-        card["NOTE"] = vText(printable(plain_text(shown["description"])))
+        yield f"NOTE:{text(plain_text(shown['description']))}"
     if shown.get("geo_lat") is not None:
-        card["GEO"] = vUri(f"{shown['geo_lat']};{shown['geo_lng']}")
-    card["URL"] = vUri(shown["website"] or shown["url"])
-    card["UID"] = vUri(feed.uid(record).urn)
-    card["REV"] = vText(record["modified_utc"].replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    return to_bytes(card)
+        yield f"GEO:{coordinates(shown['geo_lat'], shown['geo_lng'])}"
 
 
 def begin(feed: Feed) -> bytes:

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from icalendar import Timezone, TimezoneDaylight, TimezoneStandard
-
+from schemas.formats.content_lines import compact, component, fold, text
 from schemas.zones import Zone
 
 DAY = timedelta(days=1)
@@ -25,24 +24,34 @@ class Observance(NamedTuple):
 
 
 @lru_cache(200)
-def vtimezone(zone: Zone, first_year: int, last_year: int) -> Timezone:
+def vtimezone(zone: Zone, first_year: int, last_year: int) -> bytes:
     """The component of a zone that is right in these years."""
-    onsets: defaultdict[Observance, list[datetime]] = defaultdict(list)
+    onsets: defaultdict[Observance, list[str]] = defaultdict(list)
     for utc, observance in changes(zone, max(first_year - 1, 1), min(last_year + 1, 9998)):
         # A change begins at the time that the clocks show just before it.
-        onsets[observance].append(utc + observance.offset_before)
-    component = Timezone()
-    component.add("tzid", zone.name)
-    for observance, (first, *later) in onsets.items():
-        part = TimezoneDaylight() if observance.is_daylight else TimezoneStandard()
-        part.add("dtstart", first)
-        if later:
-            part.add("rdate", later)
-        part.add("tzoffsetfrom", observance.offset_before)
-        part.add("tzoffsetto", observance.offset)
-        part.add("tzname", observance.name)
-        component.add_component(part)
-    return component
+        onsets[observance].append(compact(utc + observance.offset_before))
+    parts = (part(observance, times) for observance, times in onsets.items())
+    return b"".join((fold("BEGIN:VTIMEZONE"), fold(f"TZID:{zone.name}"), *parts, fold("END:VTIMEZONE")))
+
+
+def part(observance: Observance, times: list[str]) -> bytes:
+    """All periods with the same offset, name and offset before."""
+    lines = [
+        f"DTSTART:{times[0]}",
+        f"TZOFFSETFROM:{offset(observance.offset_before)}",
+        f"TZOFFSETTO:{offset(observance.offset)}",
+        f"TZNAME:{text(observance.name)}",
+    ]
+    if times[1:]:
+        lines.append(f"RDATE:{','.join(times[1:])}")
+    return component("DAYLIGHT" if observance.is_daylight else "STANDARD", lines)
+
+
+def offset(ahead: timedelta) -> str:
+    """An offset from UTC: +0100, or +001730 where local mean time had seconds."""
+    minutes, seconds = divmod(abs(int(ahead.total_seconds())), 60)
+    sign = "-" if ahead < timedelta() else "+"
+    return f"{sign}{minutes // 60:02}{minutes % 60:02}" + (f"{seconds:02}" if seconds else "")
 
 
 def changes(zone: Zone, first_year: int, last_year: int) -> Iterator[tuple[datetime, Observance]]:
