@@ -35,7 +35,7 @@ TITLES = (
     "ends with a backslash \\",
 )
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC+5:30")
-ZONES += ("-03:00", "Europe/Dublin", "Africa/Casablanca", "America/Santiago")
+ZONES += ("-03:00", "Europe/Dublin", "Africa/Casablanca", "America/Santiago", "Pacific/Apia")
 
 
 @pytest.fixture
@@ -126,10 +126,10 @@ async def test_icalendar_lines_are_short_and_whole(api: Api, events: list[Any]) 
 
 @pytest.mark.parametrize("zone", [zone for zone in ZONES if "/" in zone])
 def test_a_zone_is_right_in_all_its_years(zone: str) -> None:
-    """Read back by another implementation, and compared hour by hour around every change."""
-    written = vtimezone(parse_zone(zone), 2026, 2028)
+    """Read back by another implementation, and compared every half hour."""
+    written = vtimezone(parse_zone(zone), 2020, 2028)
     read = icalendar.Timezone.from_ical(written).to_tz(lookup_tzid=False)
-    right, moment = ZoneInfo(zone), datetime(2026, 1, 1, tzinfo=UTC)
+    right, moment = ZoneInfo(zone), datetime(2020, 1, 1, tzinfo=UTC)
     while moment.year < 2029:
         wall = moment.astimezone(right).replace(tzinfo=None)
         # A time that the clock shows twice is the first one in iCalendar, and one that it skips is not used.

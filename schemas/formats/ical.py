@@ -84,12 +84,16 @@ def times(record: Mapping[str, Any], feed: Feed) -> Iterator[str]:
 
 
 def in_zone(zone: Zone, wall: datetime, utc: datetime, feed: Feed) -> str:
-    """A time in its zone, or in UTC where the feed does not define the zone, or where its name cannot say
-    which instant is meant: in iCalendar a time that the clock shows twice is always the first one."""
+    """A time in its zone, or in UTC where the feed does not define the zone, or where the clock shows the
+    time twice: iCalendar means the first one then, but some programs take the second."""
     first, last = feed.zones.get(zone.name, NO_PERIOD)
-    if has_fixed_offset(zone) or not first <= utc <= last or zone.to_utc(wall) != utc:
+    if has_fixed_offset(zone) or not first <= utc <= last or not is_shown_once(zone, wall):
         return f":{in_utc(utc)}"
     return f";TZID={zone.name}:{compact(wall)}"
+
+
+def is_shown_once(zone: Zone, wall: datetime) -> bool:
+    return zone.to_utc(wall) == zone.to_utc(wall, is_last=True)
 
 
 def in_utc(utc: datetime) -> str:

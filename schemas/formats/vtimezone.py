@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
 from schemas.formats.content_lines import compact, component, fold, text
 from schemas.zones import Zone
 
-DAY = timedelta(days=1)
+DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
+WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
 class Observance(NamedTuple):
@@ -26,25 +27,45 @@ class Observance(NamedTuple):
 @lru_cache(200)
 def vtimezone(zone: Zone, first_year: int, last_year: int) -> bytes:
     """The component of a zone that is right in these years."""
-    onsets: defaultdict[Observance, list[str]] = defaultdict(list)
-    for utc, observance in changes(zone, max(first_year - 1, 1), min(last_year + 1, 9998)):
+    first, last = max(first_year - 1, MINYEAR), min(last_year + 1, MAXYEAR - 1)
+    state, *later = changes(zone, first, last)
+    # Outlook expects only regular changes. What was before them does not matter if they begin early enough.
+    is_needed = not later or later[0][0].year > first or first == first_year
+    onsets: defaultdict[Observance, list[datetime]] = defaultdict(list)
+    for utc, observance in [state, *later] if is_needed else later:
         # A change begins at the time that the clocks show just before it.
-        onsets[observance].append(compact(utc + observance.offset_before))
-    parts = (part(observance, times) for observance, times in onsets.items())
+        onsets[observance].append(utc + observance.offset_before)
+    parts = (part for observance, times in onsets.items() for part in written(observance, times, last))
     return b"".join((fold("BEGIN:VTIMEZONE"), fold(f"TZID:{zone.name}"), *parts, fold("END:VTIMEZONE")))
 
 
-def part(observance: Observance, times: list[str]) -> bytes:
-    """All periods with the same offset, name and offset before."""
-    lines = [
-        f"DTSTART:{times[0]}",
-        f"TZOFFSETFROM:{offset(observance.offset_before)}",
-        f"TZOFFSETTO:{offset(observance.offset)}",
-        f"TZNAME:{text(observance.name)}",
-    ]
-    if times[1:]:
-        lines.append(f"RDATE:{','.join(times[1:])}")
-    return component("DAYLIGHT" if observance.is_daylight else "STANDARD", lines)
+def written(observance: Observance, onsets: list[datetime], last_year: int) -> Iterator[bytes]:
+    """One part with a rule, or one for each onset. A list of onsets (RDATE) would be shorter, but Outlook
+    ignores it, and Thunderbird reads only one."""
+    rule = yearly_rule(onsets, last_year)
+    for onset in onsets[:1] if rule else onsets:
+        lines = [
+            f"DTSTART:{compact(onset)}",
+            f"TZOFFSETFROM:{offset(observance.offset_before)}",
+            f"TZOFFSETTO:{offset(observance.offset)}",
+            f"TZNAME:{text(observance.name)}",
+        ]
+        yield component("DAYLIGHT" if observance.is_daylight else "STANDARD", lines + rule)
+
+
+def yearly_rule(onsets: list[datetime], last_year: int) -> list[str]:
+    """The rule of onsets that are on the same weekday of the same month in all years until the last one."""
+    first, *others = onsets
+    is_yearly = [one.year for one in onsets] == [*range(first.year, last_year + 1)]
+    like_first = [(one.month, one.weekday(), one.time()) for one in onsets]
+    if not others or not is_yearly or len(set(like_first)) > 1:
+        return []
+    weeks = {(one.day - 1) // 7 + 1 for one in onsets}
+    if all((one + WEEK).month != one.month for one in onsets):
+        weeks = {-1}
+    if len(weeks) > 1:
+        return []
+    return [f"RRULE:FREQ=YEARLY;BYMONTH={first.month};BYDAY={weeks.pop()}{WEEKDAYS[first.weekday()]}"]
 
 
 def offset(ahead: timedelta) -> str:
