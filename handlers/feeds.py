@@ -67,9 +67,10 @@ class FeedHandlers:
             return OutgoingResponse(unchanged)
         known = (scan.modified, scan.zones) if scan.is_complete else (modified, {})
         feed = Feed(self.kind, context, await self.store.instance(), url, *known)
+        view = feed_view(feed, chosen, query.get("status"), is_long=not scan.is_complete)
         validators = {"ETag": tag, "Last-Modified": http_date(told(modified, self.site))}
         headers = self.headers(chosen, self.kind.plural)
-        return StreamedResponse(self.chunks(feed, chosen, scan), headers | validators)
+        return StreamedResponse(self.chunks(feed, chosen, scan, view), headers | validators)
 
     async def read(self, request: web.Request) -> web.StreamResponse:
         """A single record."""
@@ -104,8 +105,8 @@ class FeedHandlers:
             "Content-Disposition": f'inline; filename="{name}.{chosen.ending}"',
         }
 
-    async def chunks(self, feed: Feed, chosen: Format, scan: Scan) -> AsyncGenerator[bytes]:
-        view, separator = feed_view(feed, chosen, is_long=not scan.is_complete), b""
+    async def chunks(self, feed: Feed, chosen: Format, scan: Scan, view: View) -> AsyncGenerator[bytes]:
+        separator = b""
         yield chosen.begin(feed)
         async with aclosing(scan.heads(BATCH)) as batches:
             async for heads in batches:
@@ -115,14 +116,16 @@ class FeedHandlers:
         yield chosen.end
 
 
-def feed_view(feed: Feed, chosen: Format, *, is_long: bool) -> View:
+def feed_view(feed: Feed, chosen: Format, statuses: list[str] | None, *, is_long: bool) -> View:
     """How the records of a feed are rendered. Those of long feeds are not cached: they would displace those
     of lists."""
     caller = feed.context.caller
 
     def shows(record: Mapping[str, Any]) -> bool:
-        is_trashed = chosen.with_cancelled and record["status"] == "trash"
-        return caller.saw(record) if is_trashed else caller.sees(record)
+        """Whether the caller sees a record, which may have been moved to the trash since it was found."""
+        if record["status"] == "trash" and not statuses:
+            return chosen.with_cancelled and caller.saw(record)
+        return caller.sees(record)
 
     if is_long:
         return View(None, shows, lambda record: chosen.before(feed, record) + chosen.item(feed, record))

@@ -23,7 +23,6 @@ from schemas.formats.csv_table import cell
 from schemas.formats.vtimezone import vtimezone
 from schemas.zones import parse_zone
 from tests.conftest import Api, MakeApi
-from tests.random_records import Bodies
 
 SOON = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 TITLES = (
@@ -269,21 +268,6 @@ async def test_address_books_open_the_cards(api: Api) -> None:
     assert (card.adr.value.street, card.adr.value.city) == ("1 Main; Street", "Köln, Süd")
     points = json.loads(await text(api, "/venues.geojson"))["features"]
     assert [one["geometry"]["coordinates"] for one in points] == [[6.9, 50.9]] * 3
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_random_records_survive_every_format(api: Api, seed: int) -> None:
-    bodies = Bodies(seed)
-    for _ in range(15):
-        await api.made("events", **bodies.body("event") | {"status": "publish", "hide_from_listings": False})
-    query = {"start_date": "2027-01-01"}
-    rows = await listed(api, **query)
-    assert len(rows) == 15
-    calendar = icalendar.Calendar.from_ical(await text(api, "/events.ics", **query))
-    assert [str(one["summary"]) for one in calendar.walk("VEVENT")] == [row["title"] for row in rows]
-    for ending in ("rss", "atom"):
-        assert len(feedparser.parse(await text(api, f"/events.{ending}", **query)).entries) == 15
-    assert len(table(await text(api, "/events.csv", **query))) == 15
 
 
 # HTTP
