@@ -28,8 +28,8 @@ class Page(Protocol):
 
 
 class Scan(Protocol):
-    """The records of a whole list, without their content, and the time zones of its events; of a long list
-    only its beginning."""
+    """The records of a whole list, without their content, and the time zones of its events. The scan of a
+    long list is not complete: only `heads` has its records."""
 
     @property
     def is_complete(self) -> bool: ...

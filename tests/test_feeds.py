@@ -238,6 +238,18 @@ async def test_readers_of_feeds_find_the_events(api: Api, events: list[Any], end
     assert len({entry.id for entry in read.entries}) == len(rows)
 
 
+async def test_every_atom_feed_has_an_identifier_of_its_own(api: Api, make_api: MakeApi) -> None:
+    event = await api.event()
+    paths = ("/events.atom", "/events.atom?search=event", f"/events/{event['id']}.atom")
+
+    async def ids(where: Api) -> list[str]:
+        return [feedparser.parse(await text(where, path)).feed.id for path in paths]
+
+    found = await ids(api)
+    assert len(set(found)) == len(paths)
+    assert await ids(await make_api(base_url="https://elsewhere.example")) == found
+
+
 async def test_geojson_and_json_ld(api: Api, events: list[Any]) -> None:
     rows = await listed(api)
     found = json.loads(await text(api, "/events.geojson"))

@@ -37,6 +37,11 @@ class Feed:
     def title(self) -> str:
         return f"{self.kind.plural.capitalize()} · {self.context.site.host}"
 
+    @property
+    def id(self) -> UUID:
+        """An identifier of this feed, different for each filter; no change of its address affects it."""
+        return uuid5(self.instance, self.url.removeprefix(self.context.site.api))
+
     def uid(self, record: Mapping[str, Any]) -> UUID:
         """An identifier of a record that never changes, different from those of all other calendars."""
         return uuid5(self.instance, f"{self.kind.plural}/{record['_id']}")

@@ -75,7 +75,7 @@ class Lists:
         problems: Problems,
         max_records: int,
     ) -> Scan:
-        """Find the records of whole lists, without their content; of long lists only the beginning."""
+        """Find the records of whole lists, without their content, unless they are more than `max_records`."""
         lists = [await self.query(kind, query, caller, problems) for query in queries]
         return await scan(self._collection(kind.plural), lists, max_records)
 

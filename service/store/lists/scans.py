@@ -24,21 +24,18 @@ READ_AHEAD = 1000
 
 @dataclass
 class Scan:
-    """The records of lists in their order, each in 16 bytes; of long lists only those at the beginning."""
+    """The records of lists in their order, each in 16 bytes. Long lists are not looked through: their records
+    are found when they are needed."""
 
     collection: Collection
     lists: Sequence[ListQuery]
-    max_records: int
+    is_complete: bool
     ids: array[int] = field(default_factory=lambda: array("q"))
     versions: array[int] = field(default_factory=lambda: array("q"))
     modified: datetime = EPOCH
     """When the last one of them was changed."""
     zones: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)
     """The time zones of its events, each with the earliest start and the latest end."""
-
-    @property
-    def is_complete(self) -> bool:
-        return len(self.ids) <= self.max_records
 
     @property
     def digest(self) -> str:
@@ -67,16 +64,17 @@ class Scan:
 
 
 async def scan(collection: Collection, lists: Sequence[ListQuery], max_records: int) -> Scan:
-    """Scan lists; if they have more than `max_records` records together, only their beginning."""
-    found = Scan(collection, lists, max_records)
-    await asyncio.to_thread(_fill, found)
-    return found
+    """Scan lists if they have at most `max_records` records together."""
+    return await asyncio.to_thread(_scan, collection, lists, max_records)
 
 
-def _fill(found: Scan) -> None:
-    most = found.max_records + 1
-    for row in islice(_rows(found.collection, found.lists, [{"$limit": most}, {"$project": FIELDS}]), most):
+def _scan(collection: Collection, lists: Sequence[ListQuery], max_records: int) -> Scan:
+    # An index is enough to count them, which matters if the records have to be read from a cold disk.
+    counts = _rows(collection, lists, [{"$limit": max_records + 1}, {"$count": "number"}])
+    found = Scan(collection, lists, sum(row["number"] for row in counts) <= max_records)
+    for row in _rows(collection, lists, [{"$project": FIELDS}]) if found.is_complete else ():
         found.add(row)
+    return found
 
 
 async def read_ahead(collection: Collection, lists: Sequence[ListQuery]) -> AsyncGenerator[array[int]]:
