@@ -150,16 +150,13 @@ class FragmentCache:
             cached: Fragment | None = self._cache.take(*shared, head["_id"])
             found[head["_id"]] = cached if cached and cached.state == state_of(kind, head) else None
         missing = [id for id, fragment in found.items() if fragment is None]
-        for record in await self._fetch(kind, missing) if missing else ():
+        for record in await self._store.fetch(kind, missing) if missing else ():
             if view.shows(record):  # it may have been hidden since the query
                 body = view.render(readable_part(kind, record, context))
                 found[record["_id"]] = fragment = Fragment(state_of(kind, record), body)
                 if view.name is not None:
                     self._cache.keep(fragment, len(body), *shared, record["_id"])
         return [fragment for fragment in found.values() if fragment is not None]
-
-    async def _fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
-        return await self._store.feed.confirm(lambda: self._store.fetch(kind, ids))
 
 
 def readable_part(kind: Kind, record: Document, context: RenderContext) -> Document:
