@@ -109,7 +109,7 @@ CLIENTS_STAMP := .venv/.clients-installed
 browser: install $(BROWSER_STAMP) ## test the documentation page in headless Chromium (/usr/bin/chromium)
 	$(BIN)/python -m pytest tests/browser $(ARGS)
 
-clients: install $(CLIENTS_STAMP) ## generate a Python and a TypeScript client, and use them (needs node and npm)
+clients: install $(CLIENTS_STAMP) ## use generated clients, and read feeds with calendar programs (needs node and npm)
 	$(BIN)/python -m pytest tests/clients $(ARGS)
 
 $(BROWSER_STAMP): tests/browser/requirements.txt | install

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -56,11 +56,11 @@ class ChangesHandlers:
         query["since"] = request.headers.get("Last-Event-ID") or query.get("since")
         position, first = self.store.feed.position, await self.read(query, problems, context)
         events = self.events(first, position, query, context)
-        return StreamedResponse(events, EVENT_STREAM_HEADERS, is_compressible=False)
+        return StreamedResponse(events, EVENT_STREAM_HEADERS, is_endless=True)
 
     async def events(
         self, read: ReadChanges, position: int, query: Document, context: RenderContext
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """Server-sent events. Each sets the ID from which a client continues after an interruption."""
         ends = monotonic() + MAX_STREAM_SECONDS
         while True:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
+from handlers.feed_validators import (
+    beginning_of_today,
+    feed_tag,
+    is_long_feed_unchanged,
+    last_modified,
+    long_feed_tag,
+    not_modified_since,
+    told,
+)
 from handlers.negotiation import requested_format
 from handlers.prepared_response import OutgoingResponse, PreparedResponse, not_modified
 from handlers.records import CALLER, Caches, PasswordInput, path_ref, sent_password
 from handlers.requests import query_pairs, query_values, values_of
 from handlers.response_cache import View, expires_at, record_tag
-from handlers.responses import representation_tag
 from handlers.store_protocol import Scan, Store
 from handlers.streamed_response import StreamedResponse
 from schemas.dates import http_date
@@ -24,12 +33,10 @@ from schemas.site import Site
 
 BATCH = 10
 """Records that are rendered at a time; other requests are handled in between."""
-MAX_CACHED_FEED = 2000
-"""Rendered records of longer feeds are not cached: they would displace those of lists."""
+MAX_SHORT_FEED = 5000
+"""The records of a longer feed are not looked through before it begins."""
 CANCELLED_SHOWN = timedelta(days=30)
 """How long events in the trash are shown as cancelled."""
-LATE_SECONDS = 5
-"""A write may become visible this long after the time that it has."""
 
 
 class FeedHandlers:
@@ -45,20 +52,25 @@ class FeedHandlers:
         pairs = query_pairs(request)
         schema = self.kind.feed_schema
         query, problems = load_valid(schema, values_of(pairs, schema), self.site)
-        await self.store.feed.catch_up()
-        modified = last_modified(self.store.feed.changed_at, expires_at(query, pairs, self.site), self.site)
+        url, changes = self.url(pairs, chosen), self.store.feed
+        await changes.catch_up()
+        modified = last_modified(changes.changed_at, expires_at(query, pairs, self.site), self.site)
+        long_tag = long_feed_tag(changes.last_change, modified, url, context)
+        if unchanged := is_long_feed_unchanged(request, long_tag):
+            return OutgoingResponse(unchanged)
         lists = self.lists(query, chosen)
-        scan = await self.store.feed.confirm(
-            lambda: self.store.scan(self.kind, lists, context.caller, problems)
+        scan = await changes.confirm(
+            lambda: self.store.scan(self.kind, lists, context.caller, problems, MAX_SHORT_FEED)
         )
-        url = self.url(pairs, chosen)
-        tag = f"W/{feed_tag(scan, url, context)}"
+        tag = feed_tag(scan, url, context) if scan.is_complete else long_tag
         if unchanged := not_modified(request, tag) or not_modified_since(request, tag, modified):
             return OutgoingResponse(unchanged)
-        feed = Feed(self.kind, context, await self.store.instance(), url, scan.modified, scan.zones)
-        headers = self.headers(chosen, self.kind.plural)
+        known = (scan.modified, scan.zones) if scan.is_complete else (modified, {})
+        feed = Feed(self.kind, context, await self.store.instance(), url, *known)
+        view = feed_view(feed, chosen, query.get("status"), is_long=not scan.is_complete)
         validators = {"ETag": tag, "Last-Modified": http_date(told(modified, self.site))}
-        return StreamedResponse(self.chunks(feed, chosen, scan), headers | validators)
+        headers = self.headers(chosen, self.kind.plural)
+        return StreamedResponse(self.chunks(feed, chosen, scan, view), headers | validators)
 
     async def read(self, request: web.Request) -> web.StreamResponse:
         """A single record."""
@@ -79,7 +91,7 @@ class FeedHandlers:
         whole = self.kind.feed_query(query, self.site)
         if not chosen.with_cancelled or query.get("status"):
             return [whole]
-        return [whole, whole | {"cancelled_since": self.site.now() - CANCELLED_SHOWN}]
+        return [whole, whole | {"cancelled_since": beginning_of_today(self.site) - CANCELLED_SHOWN}]
 
     def url(self, pairs: list[tuple[str, str]], chosen: Format) -> str:
         address = f"{self.site.api}/{self.kind.plural}.{chosen.ending}"
@@ -93,50 +105,28 @@ class FeedHandlers:
             "Content-Disposition": f'inline; filename="{name}.{chosen.ending}"',
         }
 
-    async def chunks(self, feed: Feed, chosen: Format, scan: Scan) -> AsyncIterator[bytes]:
-        caller, is_cached = feed.context.caller, len(scan.ids) <= MAX_CACHED_FEED
-
-        def shows(record: Mapping[str, Any]) -> bool:
-            is_trashed = chosen.with_cancelled and record["status"] == "trash"
-            return caller.saw(record) if is_trashed else caller.sees(record)
-
-        view = View(chosen.ending if is_cached else None, shows, lambda record: chosen.item(feed, record))
+    async def chunks(self, feed: Feed, chosen: Format, scan: Scan, view: View) -> AsyncGenerator[bytes]:
         separator = b""
         yield chosen.begin(feed)
-        for at in range(0, len(scan.ids), BATCH):
-            ids, versions = scan.ids[at : at + BATCH], scan.versions[at : at + BATCH]
-            heads = [{"_id": id, "version": version} for id, version in zip(ids, versions, strict=True)]
-            if items := await self.fragments.render(feed.kind, heads, feed.context, view):
-                yield separator + chosen.separator.join(item.body for item in items)
-                separator = chosen.separator
+        async with aclosing(scan.heads(BATCH)) as batches:
+            async for heads in batches:
+                if items := await self.fragments.render(feed.kind, heads, feed.context, view):
+                    yield separator + chosen.separator.join(item.body for item in items)
+                    separator = chosen.separator
         yield chosen.end
 
 
-def feed_tag(scan: Scan, url: str, context: RenderContext) -> str:
-    """The ETag of a feed, from the versions of its records: nothing needs to be rendered for it."""
-    return representation_tag(len(scan.ids), context, url, scan.digest)
+def feed_view(feed: Feed, chosen: Format, statuses: list[str] | None, *, is_long: bool) -> View:
+    """How the records of a feed are rendered. Those of long feeds are not cached: they would displace those
+    of lists."""
+    caller = feed.context.caller
 
+    def shows(record: Mapping[str, Any]) -> bool:
+        """Whether the caller sees a record, which may have been moved to the trash since it was found."""
+        if record["status"] == "trash" and not statuses:
+            return chosen.with_cancelled and caller.saw(record)
+        return caller.sees(record)
 
-def last_modified(changed: datetime, expires: datetime, site: Site) -> datetime:
-    """When a feed changed last: with the last change to any record, or at midnight, when lists move on by a
-    day; a feed that depends on the current time changes all the time."""
-    now = site.now()
-    if expires <= now + timedelta(seconds=1):
-        return now
-    today = site.zone.edge_of_day(site.zone.to_wall(now).date(), datetime.min.time())
-    return max(changed, site.zone.to_utc(today))
-
-
-def told(modified: datetime, site: Site) -> datetime:
-    """The time of the last change as clients learn it. More changes may follow with the same time: shortly
-    after a change they are told an earlier one, so that they ask again."""
-    is_recent = modified > site.now() - timedelta(seconds=LATE_SECONDS)
-    return modified - timedelta(seconds=1) if is_recent else modified
-
-
-def not_modified_since(request: web.Request, tag: str, modified: datetime) -> PreparedResponse | None:
-    """A 304 response if the feed has not changed since the time that the client names."""
-    since = request.if_modified_since
-    if since is None or "If-None-Match" in request.headers or since < modified.replace(tzinfo=UTC):
-        return None
-    return PreparedResponse(b"", {"ETag": tag}, 304)
+    if is_long:
+        return View(None, shows, lambda record: chosen.before(feed, record) + chosen.item(feed, record))
+    return View(chosen.ending, shows, lambda record: chosen.item(feed, record))

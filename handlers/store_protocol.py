@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -28,18 +28,22 @@ class Page(Protocol):
 
 
 class Scan(Protocol):
-    """The records of a whole list, without their content, and the time zones of its events."""
+    """The records of a whole list, without their content, and the time zones of its events. The scan of a
+    long list is not complete: only `heads` has its records."""
+
+    @property
+    def is_complete(self) -> bool: ...
 
     @property
     def ids(self) -> Sequence[int]: ...
-    @property
-    def versions(self) -> Sequence[int]: ...
     @property
     def digest(self) -> str: ...
     @property
     def modified(self) -> datetime: ...
     @property
-    def zones(self) -> Mapping[str, tuple[datetime, datetime]]: ...
+    def zones(self) -> dict[str, tuple[datetime, datetime]]: ...
+    def heads(self, size: int) -> AsyncGenerator[list[Document]]:
+        """All records of the list in batches, with their versions if the scan is complete."""
 
 
 class ToldChange(Protocol):
@@ -74,8 +78,14 @@ class ChangeFeed(Protocol):
     """The number of changes to records so far; `confirm` runs a read, again if its result may be outdated."""
 
     position: int
-    changed_at: datetime
-    """The time of the last change."""
+
+    @property
+    def last_change(self) -> Hashable:
+        """The exact time of the last change."""
+
+    @property
+    def changed_at(self) -> datetime:
+        """The time of the last change, in UTC."""
 
     def catch_up(self) -> Awaitable[int]: ...
     def confirm(self, read: Callable[[], Awaitable[Result]]) -> Awaitable[Result]: ...
@@ -93,7 +103,12 @@ class Store(Protocol):
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
     ) -> Page: ...
     async def scan(
-        self, kind: Kind, queries: Iterable[Mapping[str, Any]], caller: Caller, problems: Problems
+        self,
+        kind: Kind,
+        queries: Iterable[Mapping[str, Any]],
+        caller: Caller,
+        problems: Problems,
+        max_records: int,
     ) -> Scan: ...
     async def changes(
         self, kinds: Sequence[Kind], query: Mapping[str, Any], caller: Caller, problems: Problems

@@ -61,7 +61,7 @@ def compress_responses(cache: ByteCache) -> Middleware:
             and len(response.prepared_response.body) >= MIN_COMPRESSIBLE_BYTES
         ):
             response.prepared_response = await compressed(response.prepared_response, coding)
-        elif coding and is_compressible(response) and request.method != "HEAD":
+        elif coding and request.method != "HEAD" and is_compressible(response):
             response.enable_compression(web.ContentCoding(coding))
         return response
 
@@ -69,7 +69,8 @@ def compress_responses(cache: ByteCache) -> Middleware:
 
 
 def is_compressible(response: web.StreamResponse) -> bool:
-    return isinstance(response, StreamedResponse) and response.is_compressible
+    """Whether a response is compressed while it is sent."""
+    return isinstance(response, StreamedResponse) and not response.is_endless
 
 
 async def compress_response(original: PreparedResponse, coding: str) -> PreparedResponse:

@@ -1,16 +1,17 @@
-"""Requests in flight: concurrency limit, timeouts and graceful shutdown."""
+"""Requests in flight, and streamed responses: concurrency limit, timeouts and graceful shutdown."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from config import Settings
+from handlers.streamed_response import StreamedResponse
 from schemas.errors import Unavailable
 from schemas.language import Text
 from service.acceptor import Acceptor
@@ -46,13 +47,16 @@ class InFlight:
         self._max_concurrent = settings.max_concurrent
         self._timeout_seconds = settings.request_seconds
         self._pending: dict[PendingRequest, None] = {}
+        self._streams: dict[StreamedResponse, object] = {}
+        """Responses that are being sent, with their connections. They have no time limit: a client may be
+        slow to read."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_draining = False
 
     @web.middleware
     async def enforce_limits(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Reject requests above the concurrency limit, and cancel those that exceed the time limit."""
-        if len(self._pending) >= self._max_concurrent and not is_health(request):
+        if len(self._pending) + len(self._streams) >= self._max_concurrent and not is_health(request):
             raise Unavailable(Text("The service is busy; try again."))
         pending = self._track(request)
         try:
@@ -64,6 +68,22 @@ class InFlight:
             raise TimeoutError from None
         finally:
             del self._pending[pending]
+
+    @contextmanager
+    def streaming(self, response: StreamedResponse, connection: object) -> Iterator[None]:
+        """Count a response as in flight until it is sent; stop an endless one during shutdown."""
+        self._streams[response] = connection
+        if self._is_draining:
+            self._stop_endless()
+        try:
+            yield
+        finally:
+            del self._streams[response]
+
+    def _stop_endless(self) -> None:
+        for response in self._streams:
+            if response.is_endless:
+                response.stop()
 
     def close_if_draining(self, response: web.StreamResponse) -> None:
         if self._is_draining:
@@ -101,6 +121,7 @@ class InFlight:
         complete, and responses would not announce that the connection closes.
         """
         self._is_draining = True
+        self._stop_endless()
         await acceptor.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
@@ -116,7 +137,7 @@ class InFlight:
                     connection.force_close()
 
     def _busy(self) -> set[object]:
-        return {pending.connection for pending in self._pending}
+        return {pending.connection for pending in self._pending} | set(self._streams.values())
 
 
 IN_FLIGHT = web.AppKey("in_flight", InFlight)

@@ -1,8 +1,8 @@
 """The HTTP server below the application: requests that aiohttp itself rejects get our error body too.
 
-This relies on undocumented parts of aiohttp: `RequestHandler.handle_error`, `log_exception` and its queue
-`_messages` of (message, payload), in which `_ErrInfo` marks a request that cannot be parsed; and
-`AppRunner._make_server`. pyproject.toml therefore pins the release series.
+This relies on undocumented parts of aiohttp: `RequestHandler.handle_error`, `finish_response`,
+`log_exception` and its queue `_messages` of (message, payload), in which `_ErrInfo` marks a request that
+cannot be parsed; and `AppRunner._make_server`. pyproject.toml therefore pins the release series.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
 from config import Settings
 from handlers.requests import language_of
+from handlers.streamed_response import StreamedResponse
 from schemas.errors import BadRequest, ExpectationFailed, Problem
 from schemas.language import Text
 from service.errors import problem_response, response_to
+from service.in_flight import IN_FLIGHT, InFlight
 from service.malformed import MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES, unknown_method
 from service.request_ids import REQUEST_IDS, RequestIds
 from service.request_log import RequestLog, log
@@ -28,11 +30,11 @@ from service.request_log import RequestLog, log
 class Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_ids", "_incoming_body")
+    __slots__ = ("_ids", "_in_flight", "_incoming_body")
 
-    def __init__(self, server: web.Server, *, ids: RequestIds, **options: Any) -> None:
+    def __init__(self, server: web.Server, *, ids: RequestIds, in_flight: InFlight, **options: Any) -> None:
         super().__init__(server, **options)
-        self._ids = ids
+        self._ids, self._in_flight = ids, in_flight
         self._incoming_body: StreamReader = EMPTY_PAYLOAD
 
     def data_received(self, data: bytes) -> None:
@@ -51,6 +53,15 @@ class Connection(RequestHandler):
             self._incoming_body.set_exception(web.RequestPayloadError())
         elif message := unknown_method(error, data):
             self._messages[-1] = (message, EMPTY_PAYLOAD)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send a response. A streamed one is in flight until it is sent; the others are sent at once."""
+        if not isinstance(resp, StreamedResponse):
+            return await super().finish_response(request, resp, start_time)
+        with self._in_flight.streaming(resp, self):
+            return await super().finish_response(request, resp, start_time)
 
     def handle_error(
         self,
@@ -83,16 +94,17 @@ class Connection(RequestHandler):
 class Server(web.Server):
     """Creates the connections and passes their requests to the application."""
 
-    def __init__(self, base: web.Server, ids: RequestIds, options: dict[str, Any]) -> None:
+    def __init__(self, base: web.Server, app: web.Application, options: dict[str, Any]) -> None:
         super().__init__(
             self._handle,
             request_factory=base.request_factory,
             handler_cancellation=base.handler_cancellation,
         )
-        self._application, self._ids, self._options = base.request_handler, ids, options
+        self._application, self._options = base.request_handler, options
+        self._ids, self._in_flight = app[REQUEST_IDS], app[IN_FLIGHT]
 
     def __call__(self) -> RequestHandler:
-        return Connection(self, ids=self._ids, loop=self._loop, **self._options)
+        return Connection(self, ids=self._ids, in_flight=self._in_flight, loop=self._loop, **self._options)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         problem = header_problem(request)
@@ -131,4 +143,4 @@ class Runner(web.AppRunner):
 
     async def _make_server(self) -> web.Server:
         base = await super()._make_server()
-        return Server(base, self.app[REQUEST_IDS], {**base._kwargs, **self._options})
+        return Server(base, self.app, {**base._kwargs, **self._options})

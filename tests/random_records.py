@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import datetime, timedelta
 from typing import Any
 
 TEXTS = (
@@ -22,6 +23,10 @@ IMAGES = (None, False, 17, "https://example.org/a.png", "https://example.org/L'A
 WEBSITES = (None, "", "https://example.org", "http://example.org/a?b=c&d=é")
 COSTS = (None, "", 0, 12, "€15", "10–20 €", "Free", "$1,200.50", "pay what you want", "ab 10 €")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "UTC+5:30", "-03:00")
+CLOCK_CHANGES = ("2027-03-14", "2027-03-28", "2027-04-04", "2027-10-31", "2027-11-07")
+MORE_ZONES = ("Australia/Lord_Howe", "Africa/Casablanca", "Europe/Dublin", "America/Santiago", "Pacific/Apia")
+LETTERS = "aé€🎷🏳️‍🌈\\;,"
+"""Characters of one to four octets, joined ones, and those that formats escape."""
 STATUSES = ("publish", "publish", "draft", "pending", "private", "cancelled")
 
 
@@ -83,6 +88,30 @@ class Bodies:
             "venue": [self.body("venue") for _ in range(pick((0, 1, 1, 2)))],
             "organizer": [self.body("organizer") for _ in range(pick((0, 1, 2)))],
         }
+
+    def public_event(self) -> dict[str, Any]:
+        """An event that everybody sees, near a change of the clocks, with texts that are folded anywhere."""
+        chance = self._chance
+        start = datetime.fromisoformat(chance.choice(CLOCK_CHANGES)) + timedelta(
+            minutes=15 * chance.randrange(20)
+        )
+        end = start + timedelta(minutes=chance.choice((0, 15, 60, 180, 24 * 60, 50 * 60)))
+        places = [self.body("venue") | {"status": "publish"} for _ in range(chance.choice((0, 1, 2)))]
+        people = [self.body("organizer") | {"status": "publish"} for _ in range(chance.choice((0, 1, 2)))]
+        return self.body("event") | {
+            "title": f"{self.name()} {self.letters()}",
+            "description": f"<p>{self.letters()}</p>{self.html()}",
+            "start_date": f"{start:%Y-%m-%d %H:%M}",
+            "end_date": f"{end:%Y-%m-%d %H:%M}",
+            "timezone": chance.choice(ZONES + MORE_ZONES),
+            "status": "publish",
+            "hide_from_listings": False,
+            "venue": places,
+            "organizer": people,
+        }
+
+    def letters(self) -> str:
+        return "".join(self._chance.choices(LETTERS, k=self._chance.randrange(5, 200)))
 
     def venue(self) -> dict[str, Any]:
         place = ("address", "city", "country", "province", "state", "stateprovince", "zip", "phone")

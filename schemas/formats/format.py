@@ -14,7 +14,7 @@ from schemas.text_normalization import without_markup
 
 BLOCK_ENDS = re.compile(r"<br\s*/?>|</(?:p|div|li|h[1-6]|tr|blockquote)>", re.IGNORECASE)
 BLANK_LINES = re.compile(r"[^\S\n]*\n\s*")
-UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that neither XML nor iCalendar can contain."""
 Period = tuple[datetime, datetime]
 
@@ -29,12 +29,18 @@ class Feed:
     """The identity of this calendar, which no change of its address affects."""
     url: str
     updated: datetime
-    zones: Mapping[str, Period] = field(default_factory=dict)
-    """The time zones of its events, each with the earliest start and the latest end."""
+    zones: dict[str, Period] = field(default_factory=dict)
+    """The time zones of its events, each with a period that contains them; those of a long feed are added
+    while it is written."""
 
     @property
     def title(self) -> str:
         return f"{self.kind.plural.capitalize()} · {self.context.site.host}"
+
+    @property
+    def id(self) -> UUID:
+        """An identifier of this feed, different for each filter; no change of its address affects it."""
+        return uuid5(self.instance, self.url.removeprefix(self.context.site.api))
 
     def uid(self, record: Mapping[str, Any]) -> UUID:
         """An identifier of a record that never changes, different from those of all other calendars."""
@@ -55,6 +61,8 @@ class Format:
     """Names of the kinds that it can represent."""
     begin: Callable[[Feed], bytes]
     item: Callable[[Feed, Mapping[str, Any]], bytes]
+    before: Callable[[Feed, Mapping[str, Any]], bytes] = lambda feed, record: b""
+    """What comes before an item of a long feed, whose other items were not looked at when it began."""
     end: bytes = b""
     separator: bytes = b""
     with_cancelled: bool = False

@@ -32,4 +32,6 @@ def begin(feed: Feed) -> bytes:
     return b'{"type":"FeatureCollection","features":['
 
 
-GEOJSON = Format("geojson", "application/geo+json", ("event", "venue"), begin, item, b"]}", b",")
+GEOJSON = Format(
+    "geojson", "application/geo+json", ("event", "venue"), begin, item, end=b"]}", separator=b","
+)

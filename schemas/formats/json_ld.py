@@ -21,4 +21,4 @@ def begin(feed: Feed) -> bytes:
     return b'{"@context":"https://schema.org","@graph":['
 
 
-JSON_LD = Format("jsonld", "application/ld+json", ("event",), begin, item, b"]}", b",")
+JSON_LD = Format("jsonld", "application/ld+json", ("event",), begin, item, end=b"]}", separator=b",")

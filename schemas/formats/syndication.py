@@ -66,7 +66,7 @@ def rss_item(feed: Feed, record: Mapping[str, Any]) -> bytes:
 def atom_begin(feed: Feed) -> bytes:
     return (
         f'{DECLARATION}<feed xmlns="http://www.w3.org/2005/Atom" {EXTENSIONS}>\n'
-        f"<id>{feed.instance.urn}</id>\n<title>{escape(feed.title)}</title>\n"
+        f"<id>{feed.id.urn}</id>\n<title>{escape(feed.title)}</title>\n"
         f"<updated>{rfc3339(feed.updated)}</updated>\n"
         f'<link rel="self" type="application/atom+xml" href={quoteattr(feed.url)}/>\n'
         f"<author><name>{escape(feed.context.site.host)}</name></author>\n"
@@ -90,5 +90,5 @@ def atom_entry(feed: Feed, record: Mapping[str, Any]) -> bytes:
     return written(entry)
 
 
-RSS = Format("rss", "application/rss+xml", ("event",), rss_begin, rss_item, b"</channel>\n</rss>\n")
-ATOM = Format("atom", "application/atom+xml", ("event",), atom_begin, atom_entry, b"</feed>\n")
+RSS = Format("rss", "application/rss+xml", ("event",), rss_begin, rss_item, end=b"</channel>\n</rss>\n")
+ATOM = Format("atom", "application/atom+xml", ("event",), atom_begin, atom_entry, end=b"</feed>\n")

@@ -8,7 +8,8 @@ from typing import Any
 
 from icalendar import Component, vAdr, vN, vOrg, vText, vUri
 
-from schemas.formats.format import Feed, Format, plain_text, printable
+from schemas.formats.content_lines import coordinates, text, to_bytes
+from schemas.formats.format import Feed, Format, plain_text
 
 PLACE = ("address", "city", "stateprovince", "zip", "country")
 
@@ -21,24 +22,24 @@ class Card(Component):
 
 def item(feed: Feed, record: Mapping[str, Any]) -> bytes:
     shown, card = feed.shown(record), Card()
-    name = printable(shown[feed.kind.name_field])
+    name = text(shown[feed.kind.name_field])
     card["VERSION"] = vText("3.0")
     card["FN"] = vText(name)
     card["N"] = vN((name, "", "", "", ""))
     card["ORG"] = vOrg((name,))
     card["X-ABSHOWAS"] = vText("COMPANY")
     if any(shown.get(part) for part in PLACE):
-        card["ADR"] = vAdr(("", "", *(printable(shown[part]) for part in PLACE)))
+        card["ADR"] = vAdr(("", "", *(text(shown[part]) for part in PLACE)))
     texts = {"TEL": "phone", "EMAIL": "email"}
-    card.update({key: vText(printable(shown[part])) for key, part in texts.items() if shown.get(part)})
+    card.update({key: vText(text(shown[part])) for key, part in texts.items() if shown.get(part)})
     if shown["description"]:
-        card["NOTE"] = vText(printable(plain_text(shown["description"])))
+        card["NOTE"] = vText(text(plain_text(shown["description"])))
     if shown.get("geo_lat") is not None:
-        card["GEO"] = vUri(f"{shown['geo_lat']};{shown['geo_lng']}")
+        card["GEO"] = coordinates(shown["geo_lat"], shown["geo_lng"])
     card["URL"] = vUri(shown["website"] or shown["url"])
     card["UID"] = vUri(feed.uid(record).urn)
     card["REV"] = vText(record["modified_utc"].replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    return bytes(card.to_ical(sorted=False))
+    return to_bytes(card)
 
 
 def begin(feed: Feed) -> bytes:

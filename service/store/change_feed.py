@@ -14,7 +14,6 @@ from pymongo.change_stream import DatabaseChangeStream
 from pymongo.errors import PyMongoError
 
 from schemas import KINDS
-from schemas.dates import EPOCH
 from schemas.errors import Problem, Unavailable
 from service.store.event_changes import PIPELINE, EventChange, is_counters_only
 from service.store.mongo.client import Clock, Database, read_clock
@@ -45,8 +44,7 @@ class ChangeFeed:
         """The time up to which all changes were read."""
         self.unlogged: deque[RecordChange] = deque()
         """Changes since the checkpoint of the change log."""
-        self._uncounted: deque[Timestamp] = deque()
-        """The times of those that change usage counters."""
+        self._uncounted: deque[Timestamp] = deque()  # the times of those that change usage counters
         self.has_lost_changes = False
         """Whether changes since that checkpoint cannot be read, so that all records must be compared."""
         self._batch = Batcher[None, None](self._read_on)
@@ -56,8 +54,13 @@ class ChangeFeed:
         self.position = 0
         """The position that was read last. What is loaded from now on is at least as current."""
         self._changed = dict.fromkeys((kind.plural for kind in KINDS), 0)
-        self.changed_at = EPOCH
-        """The time of the last change that was read, in UTC; no change since then is unknown."""
+        self.last_change = Timestamp(0, 1)
+        """The time of the last change that was read; no change since then is unknown."""
+
+    @property
+    def changed_at(self) -> datetime:
+        """The time of the last change, in UTC."""
+        return utc(self.last_change)
 
     async def catch_up(self) -> int:
         """Read all changes that were acknowledged before the call, and return the position."""
@@ -124,7 +127,7 @@ class ChangeFeed:
             return await self._read_on(())  # once more, with a new stream
         if is_new and self._clock:
             self._forget()
-            self.changed_at = utc(self._clock.time)
+            self.last_change = self._clock.time
         for change in changes:
             self._add(change)
         if self._clock:
@@ -165,7 +168,7 @@ class ChangeFeed:
 
     def _add(self, said: Mapping[str, Any]) -> None:
         self.position += 1
-        self.changed_at = max(self.changed_at, utc(said["clusterTime"]))
+        self.last_change = max(self.last_change, said["clusterTime"])
         plural = said["ns"]["coll"]
         if not is_counters_only(said):
             self._changed[plural] = self.position

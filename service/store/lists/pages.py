@@ -68,11 +68,16 @@ class Lists:
         raise Unavailable
 
     async def scan(
-        self, kind: Kind, queries: Iterable[Mapping[str, Any]], caller: Caller, problems: Problems
+        self,
+        kind: Kind,
+        queries: Iterable[Mapping[str, Any]],
+        caller: Caller,
+        problems: Problems,
+        max_records: int,
     ) -> Scan:
-        """Find all records of lists, without their content."""
+        """Find the records of whole lists, without their content, unless they are more than `max_records`."""
         lists = [await self.query(kind, query, caller, problems) for query in queries]
-        return await scan(self._collection(kind.plural), lists)
+        return await scan(self._collection(kind.plural), lists, max_records)
 
     async def warm(self, caller: Caller) -> None:
         """Build the histogram of the default list of events if it is long."""

@@ -1,28 +1,35 @@
-"""Scans: a whole list at one moment, as the ids and versions of its records. Feeds are written from them."""
+"""Scans: whole lists at one moment, as the ids and versions of their records. Feeds are written from them."""
 
 from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
+from itertools import islice
 from typing import Any
 
-from pymongo.read_concern import ReadConcern
-
 from schemas.dates import EPOCH
+from schemas.kind import Document
 from service.store.lists.query import ListQuery
-from service.store.mongo.client import FIRST_BATCH, Collection
+from service.store.mongo.client import Collection
 
 FIELDS = {"version": 1, "modified_utc": 1, "timezone": 1, "start_utc": 1, "end_utc": 1}
+READ_AHEAD = 1000
+"""Rows that are read at a time: few enough to come from a cold disk within the time limit of a command."""
 
 
 @dataclass
 class Scan:
-    """The records of a list in its order, in 16 bytes each."""
+    """The records of lists in their order, each in 16 bytes. Long lists are not looked through: their records
+    are found when they are needed."""
 
+    collection: Collection
+    lists: Sequence[ListQuery]
+    is_complete: bool
     ids: array[int] = field(default_factory=lambda: array("q"))
     versions: array[int] = field(default_factory=lambda: array("q"))
     modified: datetime = EPOCH
@@ -43,17 +50,65 @@ class Scan:
             first, last = self.zones.get(zone, (row["start_utc"], row["end_utc"]))
             self.zones[zone] = (min(first, row["start_utc"]), max(last, row["end_utc"]))
 
+    async def heads(self, size: int) -> AsyncGenerator[list[Document]]:
+        """All records in batches of this size: their ids and, if the scan is complete, versions."""
+        if self.is_complete:
+            rows = zip(self.ids, self.versions, strict=True)
+            while batch := [{"_id": id, "version": version} for id, version in islice(rows, size)]:
+                yield batch
+            return
+        async with aclosing(read_ahead(self.collection, self.lists)) as batches:
+            async for ids in batches:
+                for at in range(0, len(ids), size):
+                    yield [{"_id": id} for id in ids[at : at + size]]
 
-async def scan(collection: Collection, lists: Iterable[ListQuery]) -> Scan:
-    """Scan lists, one after the other, each at one moment."""
-    return await asyncio.to_thread(_scan, collection, list(lists))
+
+async def scan(collection: Collection, lists: Sequence[ListQuery], max_records: int) -> Scan:
+    """Scan lists if they have at most `max_records` records together."""
+    return await asyncio.to_thread(_scan, collection, lists, max_records)
 
 
-def _scan(collection: Collection, lists: Iterable[ListQuery]) -> Scan:
-    found = Scan()
-    snapshot = collection.delegate.with_options(read_concern=ReadConcern("snapshot"))
-    for asked in lists:
-        pipeline = [{"$match": asked.filter}, {"$sort": dict(asked.sort)}, {"$project": FIELDS}]
-        for row in snapshot.aggregate(pipeline, batchSize=FIRST_BATCH):
-            found.add(row)
+def _scan(collection: Collection, lists: Sequence[ListQuery], max_records: int) -> Scan:
+    # An index is enough to count them, which matters if the records have to be read from a cold disk.
+    counts = _rows(collection, lists, [{"$limit": max_records + 1}, {"$count": "number"}])
+    found = Scan(collection, lists, sum(row["number"] for row in counts) <= max_records)
+    for row in _rows(collection, lists, [{"$project": FIELDS}]) if found.is_complete else ():
+        found.add(row)
     return found
+
+
+async def read_ahead(collection: Collection, lists: Sequence[ListQuery]) -> AsyncGenerator[array[int]]:
+    """The ids of whole lists. They are read as fast as MongoDB sends them, however slowly they are used: it
+    keeps the moment at which they are read for five minutes only."""
+    batches: asyncio.Queue[array[int]] = asyncio.Queue()
+    rows = _rows(collection, lists, [{"$project": {"_id": 1}}])
+
+    async def read() -> None:
+        while ids := await asyncio.to_thread(_ids, rows):
+            batches.put_nowait(ids)
+
+    reading = asyncio.create_task(read())
+    reading.add_done_callback(lambda _: batches.put_nowait(array("q")))
+    try:
+        while ids := await batches.get():
+            yield ids
+        await reading  # raises what it failed with
+    finally:
+        reading.cancel()
+
+
+def _ids(rows: Iterator[Document]) -> array[int]:
+    return array("q", (row["_id"] for row in islice(rows, READ_AHEAD)))
+
+
+def _rows(
+    collection: Collection, lists: Sequence[ListQuery], stages: Sequence[Document]
+) -> Iterator[Document]:
+    """The rows of lists, all read at the same moment: no record is in two lists because it was changed in
+    between."""
+    records = collection.delegate
+    with records.database.client.start_session(snapshot=True) as session:
+        for asked in lists:
+            pipeline = [{"$match": asked.filter}, {"$sort": dict(asked.sort)}, *stages]
+            with records.aggregate(pipeline, session=session, batchSize=READ_AHEAD) as rows:
+                yield from rows

@@ -38,7 +38,8 @@ class Reader:
 
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
         """The records that exist of these ids."""
-        found = await self._records.load_many([(kind.plural, id) for id in ids])
+        refs = [(kind.plural, id) for id in ids]
+        found = await self._feed.confirm(lambda: self._records.load_many(refs))
         return [found[kind.plural, id] for id in ids if (kind.plural, id) in found]
 
     async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:

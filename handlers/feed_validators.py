@@ -1,0 +1,60 @@
+"""ETag and Last-Modified of feeds, and what clients are told about them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import UTC, datetime, timedelta
+
+from aiohttp import web
+
+from handlers.prepared_response import PreparedResponse, not_modified
+from handlers.responses import representation_tag
+from handlers.store_protocol import Scan
+from schemas.kind import RenderContext
+from schemas.site import Site
+
+LATE_SECONDS = 5
+"""A write may become visible this long after the time that it has."""
+
+
+def feed_tag(scan: Scan, url: str, context: RenderContext) -> str:
+    """The ETag of a feed, from the versions of its records: nothing needs to be rendered for it."""
+    return f"W/{representation_tag(len(scan.ids), context, url, scan.digest)}"
+
+
+def long_feed_tag(last_change: Hashable, modified: datetime, url: str, context: RenderContext) -> str:
+    """The ETag of a long feed, which changes with any record: its own records would have to be read first."""
+    return f"W/{representation_tag(0, context, url, last_change, modified)}"
+
+
+def is_long_feed_unchanged(request: web.Request, tag: str) -> PreparedResponse | None:
+    """A 304 response if the client has a long feed with this ETag. `*` does not say that it has one."""
+    return None if request.headers.get("If-None-Match") == "*" else not_modified(request, tag)
+
+
+def last_modified(changed: datetime, expires: datetime, site: Site) -> datetime:
+    """When a feed changed last: with the last change to any record, or at midnight, when lists move on by a
+    day; a feed that depends on the current time changes all the time."""
+    now = site.now()
+    return now if expires <= now + timedelta(seconds=1) else max(changed, beginning_of_today(site))
+
+
+def beginning_of_today(site: Site) -> datetime:
+    """Midnight in the site's time zone, as UTC."""
+    today = site.zone.to_wall(site.now()).date()
+    return site.zone.to_utc(site.zone.edge_of_day(today, datetime.min.time()))
+
+
+def told(modified: datetime, site: Site) -> datetime:
+    """The time of the last change as clients learn it. More changes may follow with the same time: shortly
+    after a change they are told an earlier one, so that they ask again."""
+    is_recent = modified > site.now() - timedelta(seconds=LATE_SECONDS)
+    return modified - timedelta(seconds=1) if is_recent else modified
+
+
+def not_modified_since(request: web.Request, tag: str, modified: datetime) -> PreparedResponse | None:
+    """A 304 response if the feed has not changed since the time that the client names."""
+    since = request.if_modified_since
+    if since is None or "If-None-Match" in request.headers or since < modified.replace(tzinfo=UTC):
+        return None
+    return PreparedResponse(b"", {"ETag": tag}, 304)
