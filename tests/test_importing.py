@@ -18,7 +18,7 @@ import pytest
 
 from schemas import KINDS
 from schemas.event_representation import LINKED
-from service import ndjson
+from service.imports import ndjson
 from service.progress import Progress
 from service.store import Store
 from tests.checker import agrees, until
@@ -79,7 +79,7 @@ class Importer:
 
 
 RUN = "\nfrom service.__main__ import main\nmain()\n"
-SMALL = "\nfrom service import ndjson\nndjson.MAX_BATCH_LINES = 10\n"
+SMALL = "\nfrom service.imports import ndjson\nndjson.MAX_BATCH_LINES = 10\n"
 """Batches of ten lines, so that a short file has several."""
 
 

@@ -26,6 +26,7 @@ from service.store.mongo.id_blocks import Ids
 from service.store.mongo.instance import read_instance
 from service.store.records.creation import Creator
 from service.store.records.drafting import Drafter
+from service.store.records.imported import ImportedRecords
 from service.store.records.reading import Reader
 from service.store.records.removal import StatusChanges
 from service.store.records.updating import Updater
@@ -52,13 +53,13 @@ class Store:
         self.tokens = Tokens(database, self.ids, self._tasks)
         resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.usage)
         self.lists = Lists(database, self.feed, resolver)
-        self.page, self.scan = self.lists.page, self.lists.scan
+        self.page, self.scan, self.scan_all = self.lists.page, self.lists.scan, self.lists.scan_all
         reader = Reader(database, self.feed, self.passwords, self.usage)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
         tree = CategoryTree(client, database)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         self.creator = Creator(database, drafter, self.passwords, self.usage)
-        self.create = self.creator.create
+        self.create, self.imported = self.creator.create, ImportedRecords(database)
         updater = Updater(
             database, reader, drafter, self.passwords, tree, self.fanout, self.usage, self._tasks
         )

@@ -74,6 +74,10 @@ class Lists:
         lists = [await self.query(kind, query, caller, problems) for query in queries]
         return await scan(self._collection(kind.plural), lists)
 
+    async def scan_all(self, kind: Kind) -> Scan:
+        """Find all records of a kind, in the order of their ids."""
+        return await scan(self._collection(kind.plural), [ListQuery(kind.plural, [], [("_id", 1)])])
+
     async def warm(self, caller: Caller) -> None:
         """Build the histogram of the default list of events if it is long."""
         await self.page(EVENT, load(EVENT.query_schema, {}, self._site), caller)

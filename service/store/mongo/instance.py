@@ -21,3 +21,16 @@ async def read_instance(database: Database) -> UUID:
     if (found := await database["meta"].find_one(INSTANCE)) is None:
         raise Unavailable  # the database is being restored; the next start creates one
     return UUID(found["uuid"])
+
+
+async def adopt_instance(database: Database, uuid: UUID) -> None:
+    """Give an empty database the identity of the one whose records are about to be imported: identifiers in
+    feeds stay the same."""
+    adopted = {"$set": {"uuid": str(uuid), "is_adopted": True}}
+    await database["meta"].update_one(INSTANCE, adopted, upsert=True)
+
+
+async def is_origin(database: Database, uuid: UUID) -> bool:
+    """Whether records with this identity were created in this database."""
+    found = await database["meta"].find_one(INSTANCE)
+    return found is not None and found["uuid"] == str(uuid) and not found.get("is_adopted")

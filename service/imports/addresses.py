@@ -1,0 +1,92 @@
+"""Recognizes what is at an address: a calendar file, or a site with the REST interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BufferedReader, BytesIO
+from typing import Any
+
+from yarl import URL
+
+from config import SettingError
+from config.settings import is_loopback
+from schemas.site import Site
+from service.imports.fetching import Answer, Fetcher, shown
+from service.imports.item import Source, SourceError
+from service.imports.opening import MAX_FILE_BYTES, recognized
+from service.imports.options import ImportOptions
+from service.imports.site import MAX_PAGE_BYTES, SiteSource, json_object, message_of
+
+API_PATHS = ("wp-json/tribe/events/v1", "calendar/events/v1")
+"""Where sites of the reference service and other Kalends have their interface."""
+API_END = "/events/v1"
+API_HEADER = "X-TEC-API-ROOT"
+"""Pages of the reference service name the address of the interface."""
+FILE_STARTS = (b"BEGIN:VCALENDAR", b"{")
+
+
+async def open_address(
+    fetcher: Fetcher, options: ImportOptions, site: Site
+) -> tuple[Source | None, BufferedReader[Any]]:
+    """The source at an address, or None and the file if that is NDJSON in the form that `POST` accepts."""
+    url = address_of(options)
+    nothing: BufferedReader[Any] = BufferedReader(BytesIO())
+    if url.path.rstrip("/").endswith(API_END):
+        answer = await fetcher.get(url, MAX_PAGE_BYTES)
+        index = json_object(answer)
+        if answer.status != 200 or "namespace" not in index:
+            raise SourceError(f"{shown(url)} answers {answer.status}: {message_of(index)}")
+        return SiteSource(answer.url, fetcher), nothing
+    answer = await fetcher.get(url, MAX_FILE_BYTES)
+    if is_file(answer):
+        file: BufferedReader[Any] = BufferedReader(BytesIO(answer.body))
+        return recognized(file, len(answer.body), options, site), file
+    for root in api_roots(answer):
+        if await has_api(fetcher, root):
+            return SiteSource(root, fetcher), nothing
+    raise SourceError(
+        f"{shown(url)} is neither an iCalendar, CSV or NDJSON file nor a site with {' or '.join(API_PATHS)}"
+    )
+
+
+def address_of(options: ImportOptions) -> URL:
+    """The address to read; with a password it must be encrypted, or on this machine."""
+    try:
+        url = URL(options.source.strip())
+    except ValueError as error:
+        raise SettingError(f"{options.source} is not an address: {error}") from None
+    scheme = {"webcal": "https", "webcals": "https"}.get(url.scheme.lower(), url.scheme.lower())
+    if not url.host:
+        raise SettingError(f"{options.source} is not an address: it has no host")
+    if options.user and scheme != "https" and not is_loopback(url.host):
+        raise SettingError("--user needs an address with https: the password would be sent unencrypted")
+    return url.with_scheme(scheme).with_fragment(None)
+
+
+def is_file(answer: Answer) -> bool:
+    """Whether an answer is a calendar file: iCalendar or NDJSON by its beginning, CSV by its type."""
+    media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    beginning = answer.body[:100].lstrip(b"\xef\xbb\xbf \r\n\t")
+    is_ndjson = beginning.startswith(b"{") and media_type != "application/json"
+    is_calendar = beginning.upper().startswith(b"BEGIN:VCALENDAR")
+    return answer.status == 200 and (
+        is_calendar or is_ndjson or media_type in ("text/csv", "application/csv")
+    )
+
+
+def api_roots(answer: Answer) -> Iterator[URL]:
+    """Addresses at which the interface of a site may be."""
+    said = answer.headers.get(API_HEADER, "")
+    if said and URL(said).host == answer.url.host:  # credentials are not sent to other hosts
+        yield URL(said)
+    base = answer.url.with_query(None)
+    for path in API_PATHS:
+        yield base.with_path(f"{base.path.rstrip('/')}/{path}")
+
+
+async def has_api(fetcher: Fetcher, root: URL) -> bool:
+    answer = await fetcher.get(root, MAX_PAGE_BYTES)
+    try:
+        return answer.status == 200 and str(json_object(answer).get("namespace")).endswith(API_END.strip("/"))
+    except SourceError:
+        return False

@@ -1,0 +1,88 @@
+"""`kalends import`: imports records from a file, an address or a site."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from io import BufferedReader
+from typing import Any, NamedTuple
+
+from config import Settings
+from schemas.caller import Caller, Role
+from service.database import opened
+from service.imports.addresses import open_address
+from service.imports.batches import batches
+from service.imports.export_lines import ExportSource
+from service.imports.fetching import fetcher
+from service.imports.import_lines import import_lines
+from service.imports.item import Source, SourceError
+from service.imports.opening import opened_file, recognized
+from service.imports.options import ImportOptions
+from service.imports.storing import ItemImporter
+from service.progress import Progress
+from service.site import site_of
+from service.store import Store
+
+
+class Opened(NamedTuple):
+    """An open source, or a file with NDJSON in the form that `POST` accepts, and the size of the file."""
+
+    source: Source | None
+    file: BufferedReader[Any]
+    size: int
+
+
+async def import_source(settings: Settings, options: ImportOptions) -> int:
+    """Import what has not been imported yet, and print a summary; return 1 if records were refused."""
+    async with opened_source(settings, options) as found:
+        if found.source is None:
+            return await import_lines(settings, found.file, found.size, options)
+        return await import_items(settings, found.source, options)
+
+
+@asynccontextmanager
+async def opened_source(settings: Settings, options: ImportOptions) -> AsyncIterator[Opened]:
+    site = site_of(settings)
+    if options.is_address:
+        async with fetcher(options.user, options.password) as fetch:
+            source, file = await open_address(fetch, options, site)
+            yield Opened(source, file, 0)
+    else:
+        with opened_file(options.source) as (file, size):
+            yield Opened(recognized(file, size, options, site), file, size)
+
+
+async def import_items(settings: Settings, source: Source, options: ImportOptions) -> int:
+    async with opened(settings) as (store, location):
+        what = "Dry run, nothing is written to" if options.dry_run else "Importing into"
+        print(f"{what} {location}", file=sys.stderr)
+        progress = Progress(sys.stderr, source.size)
+        caller = Caller(options.author, Role.ADMIN, bypasses_passwords=True)
+        importer = ItemImporter(store, caller, progress.print_line, dry_run=options.dry_run)
+        try:
+            await store_all(source, store, importer, progress)
+        finally:
+            progress.clear()
+            for line in importer.outcome.lines():
+                print(line)
+    return 1 if importer.outcome.has_refused else 0
+
+
+async def store_all(source: Source, store: Store, importer: ItemImporter, progress: Progress) -> None:
+    if isinstance(source, ExportSource) and not importer.is_dry:
+        importer.is_origin = await store.imported.begin_copy(source.instance)
+    kinds: set[str] = set()
+    try:
+        async with aclosing(batches(source.items())) as found:
+            async for batch in found:
+                if batch[0].kind.name not in kinds:  # what these link to is complete by now
+                    kinds.add(batch[0].kind.name)
+                    await importer.retry_deferred()
+                await importer.store(batch)
+                progress.size = source.size
+                progress.show(source.position, importer.outcome.total)
+    except SourceError:
+        await importer.retry_deferred()
+        raise
+    await importer.retry_deferred(refuse_rest=True)

@@ -1,0 +1,131 @@
+"""Reads iCalendar files: single events, and the occurrences of series within a window of time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterator, Sequence
+from datetime import date
+from typing import NamedTuple, cast
+
+from icalendar import Calendar, Event
+
+from schemas import EVENT
+from schemas.site import Site
+from schemas.zones import Zone, parse_zone
+from service.imports.ical_series import Unreadable, moment, occurrence_key, occurrences
+from service.imports.ical_text import CALENDAR_ZONE, Component, components
+from service.imports.ical_values import values_of
+from service.imports.item import Entry, Item, Refusal, Series, SourceError
+
+CALENDAR = "BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n"
+BROKEN = (Unreadable, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+"""What libraries raise for events that are not valid."""
+
+
+class Part(NamedTuple):
+    """An event, or a part of a series: its rule, or a changed occurrence."""
+
+    line: int
+    event: Event
+
+    @property
+    def is_in_series(self) -> bool:
+        return any(name in self.event for name in ("RRULE", "RDATE", "RECURRENCE-ID"))
+
+    @property
+    def revision(self) -> int:
+        sequence = self.event.get("SEQUENCE", 0)
+        return sequence if isinstance(sequence, int) else 0
+
+
+class CalendarSource:
+    """The events of an iCalendar file, grouped by UID."""
+
+    position = 0
+
+    def __init__(self, name: str, text: str, site: Site, since: date, until: date) -> None:
+        self.name, self._since, self._until = name, since, until
+        self._zone: Zone = site.zone
+        self._refused: list[Refusal] = []
+        self._by_uid: dict[str, list[Part]] = {}
+        self._parse(list(components(text, name)))
+        self.size = len(self._by_uid)
+
+    def _parse(self, found: Sequence[Component]) -> None:
+        zones = "".join(one.text for one in found if one.name == "VTIMEZONE")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the names of time zones
+            try:
+                Calendar.from_ical(CALENDAR.format(zones))  # from here on, events may refer to its time zones
+            except ValueError as error:
+                raise SourceError(f"{self.name}: a time zone cannot be read: {error}") from None
+            for one in found:
+                if one.name == CALENDAR_ZONE:
+                    self._zone = known_zone(one.text, self._zone)
+                elif one.name == "VEVENT":
+                    self._add(one)
+
+    def _add(self, component: Component) -> None:
+        try:
+            event = cast(Event, Event.from_ical(component.text))
+            uid = str(event.get("UID", "")).strip()
+            uid = uid or f"{event.get('SUMMARY')} {moment(event, 'DTSTART')}"
+        except BROKEN as error:
+            self._refused.append(refusal(component.line, error))
+        else:
+            self._by_uid.setdefault(uid, []).append(Part(component.line, event))
+
+    async def items(self) -> AsyncIterator[Entry]:
+        for refused in self._refused:
+            yield refused
+        for uid, parts in self._by_uid.items():
+            self.position += 1
+            for entry in self._entries(uid, parts):
+                yield entry
+
+    def _entries(self, uid: str, parts: Sequence[Part]) -> list[Entry]:
+        """The items of an event or a series, and what is left of it, or why it cannot be imported."""
+        try:
+            is_series = any(part.is_in_series for part in parts)
+            items = self._series(uid, parts) if is_series else [self._single(uid, parts)]
+            return [*items, self._what_is_left(uid, parts, [item.key for item in items])]
+        except BROKEN as error:
+            return [refusal(parts[0].line, error)]
+
+    def _single(self, uid: str, parts: Sequence[Part]) -> Item:
+        latest = max(parts, key=lambda part: part.revision)
+        return self._item(latest.event, latest.line, occurrence_key(uid, None))
+
+    def _series(self, uid: str, parts: Sequence[Part]) -> list[Item]:
+        lines = {occurrence_key(uid, at): part.line for part in parts if (at := recurrence_id(part.event))}
+        items = []
+        for event in occurrences([part.event for part in parts], self._since, self._until):
+            key = occurrence_key(uid, moment(event, "RECURRENCE-ID"))
+            items.append(self._item(event, lines.get(key, parts[0].line), key))
+        return items
+
+    def _item(self, event: Event, line: int, key: bytes) -> Item:
+        is_cancelled = str(event.get("STATUS", "")).upper() == "CANCELLED"
+        return Item(EVENT, key, f"line {line}", None if is_cancelled else values_of(event, self._zone))
+
+    def _what_is_left(self, uid: str, parts: Sequence[Part], keys: Sequence[bytes]) -> Series:
+        """Occurrences in the window, or the single event that a series was before, that are gone."""
+        moved = [occurrence_key(uid, at) for part in parts if (at := recurrence_id(part.event))]
+        single = occurrence_key(uid, None)
+        window = occurrence_key(uid, self._since), occurrence_key(uid, self._until)
+        return Series(EVENT, f"line {parts[0].line}", ((single, single), window), frozenset((*keys, *moved)))
+
+
+def recurrence_id(event: Event) -> date | None:
+    return moment(event, "RECURRENCE-ID") if "RECURRENCE-ID" in event else None
+
+
+def known_zone(name: str, default: Zone) -> Zone:
+    try:
+        return parse_zone(name)
+    except ValueError:
+        return default
+
+
+def refusal(line: int, error: Exception) -> Refusal:
+    return Refusal(EVENT, f"line {line}", " ".join(str(error).split())[:300] or type(error).__name__)
