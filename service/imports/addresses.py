@@ -41,7 +41,7 @@ async def open_address(
     if is_file(answer):
         file: BufferedReader[Any] = BufferedReader(BytesIO(answer.body))
         return recognized(file, len(answer.body), options, site), file
-    for root in api_roots(answer):
+    for root in api_roots(url, answer):
         if await has_api(fetcher, root):
             return SiteSource(root, fetcher), nothing
     raise SourceError(
@@ -74,14 +74,16 @@ def is_file(answer: Answer) -> bool:
     )
 
 
-def api_roots(answer: Answer) -> Iterator[URL]:
-    """Addresses at which the interface of a site may be."""
+def api_roots(asked: URL, answer: Answer) -> Iterator[URL]:
+    """Addresses at which the interface of a site may be; it may have redirected the one that was asked."""
     said = answer.headers.get(API_HEADER, "")
     if said and URL(said).host == answer.url.host:  # credentials are not sent to other hosts
         yield URL(said)
-    base = answer.url.with_query(None)
-    for path in API_PATHS:
-        yield base.with_path(f"{base.path.rstrip('/')}/{path}")
+    origin = answer.url.origin()
+    bases = dict.fromkeys(url.path.rstrip("/") for url in (asked, answer.url, origin))
+    for base in bases:
+        for path in API_PATHS:
+            yield origin.with_path(f"{base}/{path}")
 
 
 async def has_api(fetcher: Fetcher, root: URL) -> bool:

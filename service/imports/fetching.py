@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -80,7 +82,7 @@ class Fetcher:
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise SourceError(f"{shown(url)} is, or redirects to, an invalid address") from None
         except aiohttp.ClientConnectorError as error:
-            raise TemporaryError(f"cannot be reached: {error.os_error.strerror or error.os_error}") from None
+            raise TemporaryError(f"cannot be reached: {_reason(error.os_error)}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise TemporaryError(f"cannot be read: {error or type(error).__name__}") from None
 
@@ -92,6 +94,12 @@ async def _limited(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
         if len(body) > max_bytes:
             raise SourceError(f"{shown(response.url)} sends more than {max_bytes // 1_000_000} MB")
     return bytes(body)
+
+
+def _reason(error: OSError) -> str:
+    """What is wrong, without the address, which asyncio adds to the text of most errors."""
+    is_dns = isinstance(error, socket.gaierror) or not error.errno
+    return str(error.strerror or error) if is_dns else os.strerror(error.errno or 0)
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float:

@@ -7,12 +7,11 @@ from datetime import datetime
 from html import unescape
 from typing import Any
 
-from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind, reader_of
 from schemas.zones import parse_zone
 
 HTML_FIELDS = {"description", "excerpt"}
-NOT_TAKEN = {"author", "date", "parent", "post_parent", "password", "new_password", *LINKED}
+NOT_TAKEN = {"author", "date", "parent", "post_parent", "password", "new_password"}
 """Author ids are those of the site, links are converted, and there are no passwords in representations."""
 TIMES = ("start_date", "end_date")
 NO_DATE = "0000-00-00"
@@ -21,7 +20,7 @@ NO_DATE = "0000-00-00"
 
 def values_of(kind: Kind, shown: Mapping[str, Any]) -> Document:
     """The fields of a record that can be imported."""
-    names = reader_of(kind.slug_update_schema).fields.keys() - NOT_TAKEN
+    names = reader_of(kind.slug_update_schema).fields.keys() - NOT_TAKEN - kind.links.keys()
     values = {name: _value(name, shown[name]) for name in names if name in shown}
     if str(values.get("date_utc", "")).startswith(NO_DATE):
         del values["date_utc"]
