@@ -50,10 +50,10 @@ class TemporaryError(Exception):
 
 
 class Fetcher:
-    """Sends GET requests, with the user name and password if there are any."""
+    """Sends GET requests. The session does not send credentials to other hosts that it is redirected to."""
 
-    def __init__(self, session: aiohttp.ClientSession, auth: aiohttp.BasicAuth | None) -> None:
-        self._session, self._auth = session, auth
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
 
     async def get(self, url: URL, max_bytes: int) -> Answer:
         """The answer to a request, whatever its status; raises SourceError if there is none."""
@@ -70,7 +70,7 @@ class Fetcher:
 
     async def _attempt(self, url: URL, max_bytes: int) -> Answer:
         try:
-            async with self._session.get(url, auth=self._auth, max_redirects=MAX_REDIRECTS) as response:
+            async with self._session.get(url, max_redirects=MAX_REDIRECTS) as response:
                 if response.status in TEMPORARY:
                     raise TemporaryError(f"answers {response.status}", _retry_after(response))
                 body = await _limited(response, max_bytes)
@@ -114,9 +114,10 @@ def shown(url: URL) -> str:
 
 @asynccontextmanager
 async def fetcher(user: str, password: str) -> AsyncIterator[Fetcher]:
-    auth = aiohttp.BasicAuth(user, password, "utf-8") if user else None
     timeout = aiohttp.ClientTimeout(REQUEST_SECONDS, sock_connect=SILENT_SECONDS, sock_read=SILENT_SECONDS)
     headers = {"User-Agent": f"Kalends/{VERSION}", "Accept": ACCEPT}
+    if user:
+        headers["Authorization"] = aiohttp.encode_basic_auth(user, password)
     connector = aiohttp.TCPConnector(limit=1)
     async with aiohttp.ClientSession(timeout=timeout, headers=headers, connector=connector) as session:
-        yield Fetcher(session, auth)
+        yield Fetcher(session)
