@@ -50,8 +50,8 @@ class Imports:
 
     async def run(self, source: str, **options: Any) -> Run:
         window = {"since": date(2026, 1, 1), "until": date(2029, 1, 1)}
-        asked = replace(ImportOptions(source, **window), **options)
         settings = replace(self.settings, timezone=options.pop("timezone", "UTC"))
+        asked = replace(ImportOptions(source, **window), **options)
         self.capsys.readouterr()
         status, failure = 1, []
         try:

@@ -22,6 +22,9 @@ BROKEN = (Unreadable, ValueError, TypeError, KeyError, IndexError, AttributeErro
 """What libraries raise for events that are not valid."""
 
 
+TIMES = {"DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID"}
+
+
 class Part(NamedTuple):
     """An event, or a part of a series: its rule, or a changed occurrence."""
 
@@ -68,6 +71,7 @@ class CalendarSource:
     def _add(self, component: Component) -> None:
         try:
             event = cast(Event, Event.from_ical(component.text))
+            refuse_invalid(event)
             uid = str(event.get("UID", "")).strip()
             uid = uid or f"{event.get('SUMMARY')} {moment(event, 'DTSTART')}"
         except BROKEN as error:
@@ -118,6 +122,13 @@ class CalendarSource:
 
 def recurrence_id(event: Event) -> date | None:
     return moment(event, "RECURRENCE-ID") if "RECURRENCE-ID" in event else None
+
+
+def refuse_invalid(event: Event) -> None:
+    """Refuse an event whose times are not valid; other invalid properties are left out."""
+    for name, message in event.errors:
+        if name in TIMES:
+            raise Unreadable(f"{name}: {message}")
 
 
 def known_zone(name: str, default: Zone) -> Zone:

@@ -47,7 +47,7 @@ def recognized(file: BufferedReader[Any], size: int, options: ImportOptions, sit
     name = "standard input" if options.source == "-" else options.source
     if is_export(head):
         return ExportSource(name, file, size)
-    if head.startswith(b"{") or name.endswith(NDJSON_ENDINGS):
+    if not head or head.startswith(b"{") or name.endswith(NDJSON_ENDINGS):
         return None
     text = decoded(file.read(MAX_FILE_BYTES + 1), name)
     if text.lstrip()[:100].upper().startswith("BEGIN:VCALENDAR"):
