@@ -57,6 +57,8 @@ async def import_items(settings: Settings, source: Source, options: ImportOption
     async with opened(settings) as (store, location):
         what = "Dry run, nothing is written to" if options.dry_run else "Importing into"
         print(f"{what} {location}", file=sys.stderr)
+        for line in source.notices:
+            print(line, file=sys.stderr)
         progress = Progress(sys.stderr, source.size)
         caller = Caller(options.author, Role.ADMIN, bypasses_passwords=True)
         importer = ItemImporter(store, caller, progress.print_line, dry_run=options.dry_run)

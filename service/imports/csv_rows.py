@@ -41,7 +41,8 @@ class CsvSource:
         csv.field_size_limit(MAX_CELL)
         self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         self._columns = self._mapped(next(self._rows(), []), mapping)
-        self.ignored = [name for name in self._columns if name not in KNOWN.values() and name]
+        ignored = [name for name in self._columns if name and name not in KNOWN.values()]
+        self.notices = [f"Columns that are not imported: {', '.join(ignored)}"] if ignored else []
         kind = kind_of(self._columns)
         if kind is None:
             names = ", ".join(map(name_column, KINDS))

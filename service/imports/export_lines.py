@@ -29,6 +29,8 @@ def is_export(head: bytes) -> bool:
 class ExportSource:
     """The records of an export. Where their ids are free, they are imported with these."""
 
+    notices = ()
+
     def __init__(self, name: str, file: BufferedReader[Any], size: int) -> None:
         self.name, self.size, self._file = name, size, file
         self._imported: dict[tuple[str, int], bytes] = {}

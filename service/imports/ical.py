@@ -44,6 +44,7 @@ class Part(NamedTuple):
 class CalendarSource:
     """The events of an iCalendar file, grouped by UID."""
 
+    notices = ()
     position = 0
 
     def __init__(self, name: str, text: str, site: Site, since: date, until: date) -> None:

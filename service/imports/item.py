@@ -73,6 +73,10 @@ class Source(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def notices(self) -> Sequence[str]:
+        """What should be known about the source as a whole."""
+
+    @property
     def size(self) -> int:
         """How much there is to read; 0 if that is not known."""
 

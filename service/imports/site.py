@@ -44,6 +44,7 @@ class SiteSource:
     """The records of a site: terms, venues and organizers first, then events. With credentials, the lists
     contain unpublished records, too."""
 
+    notices = ()
     position = 0
     size = 0
 
