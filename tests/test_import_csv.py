@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.commands.arguments import parser
 from service.store import Store
 from tests.checker import agrees
 from tests.conftest import Api
@@ -148,3 +150,14 @@ def content(record: dict[str, Any]) -> dict[str, Any]:
         if isinstance(record.get(name), list)
     }
     return {name: value for name, value in record.items() if value and name not in own} | linked
+
+
+async def test_the_example_of_the_readme(imports: Imports) -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    example = readme.split("$ cat council.csv\n")[1].split("```")[0]
+    text, _, shown = example.partition("$ kalends import council.csv ")
+    command, _, *said = shown.splitlines()
+    words = parser().parse_args(["import", "council.csv", *shlex.split(command)])
+    run = await imports.text("council.csv", text, mapping=dict(words.map), date_format=words.date_format)
+    assert run.said == said[:1]
+    assert said[1:] == ["events: {} new, {} changed, {} same, {} refused".format(*run.summary["events"])]

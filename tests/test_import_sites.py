@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +18,10 @@ from aiohttp.test_utils import TestServer
 from schemas.event_representation import LINKED
 from service.imports import fetching, site
 from service.store import Store
-from tests.checker import agrees
+from tests.checker import agrees, until
 from tests.conftest import Api
 from tests.import_runs import ROOT, Imports, ReferenceSite, copied
+from tests.test_importing import REPOSITORY, Importer
 
 PICTURE = {"url": "https://site.example.org/a.jpg", "id": "12", "extension": "jpg", "sizes": {"large": {}}}
 
@@ -128,6 +132,7 @@ ALL_NEW = {
     "categories": (2, 0, 0, 0),
     "tags": (2, 0, 0, 0),
 }
+SMALL_BATCHES = "from service.imports import batches\nbatches.MAX_BATCH_ITEMS = 5\n"
 Serve = Callable[[ReferenceSite], Awaitable[str]]
 
 
@@ -309,6 +314,74 @@ async def test_a_busy_site_is_asked_again(imports: Imports, serve: Serve) -> Non
 
     run = await imports.run(await serve(reference(answer=answer)))
     assert (run.status, run.summary) == (0, ALL_NEW)
+
+
+async def test_killed_at_any_time_and_started_again(
+    imports: Imports, serve: Serve, mongodb_uri: str, tmp_path: Path
+) -> None:
+    async def slowly(request: web.Request) -> None:
+        await asyncio.sleep(0.02)
+
+    found = reference(answer=slowly)
+    found.records["events"] = [CONCERT | {"id": 100 + at, "slug": f"concert-{at}"} for at in range(60)]
+    address, importer = await serve(found), Importer(mongodb_uri, imports.store, tmp_path)
+    for more in (1, 15, 20):
+        seen = await imports.store.database["events"].count_documents({})
+        process = importer.started(address, code=SMALL_BATCHES)
+
+        async def has_gone_on(least: int = seen + more) -> bool:
+            return await imports.store.database["events"].count_documents({}) >= least
+
+        await until(has_gone_on)
+        process.kill()
+        await asyncio.to_thread(process.communicate)
+    run = await imports.run(address)
+    new, _, known, _ = run.summary["events"]
+    assert (run.status, new + known) == (0, 60)
+    assert new < 30
+    assert len(await imports.records("events")) == 60
+    assert [len(await imports.records(plural)) for plural in ("venues", "categories", "tags")] == [1, 2, 2]
+    await agrees(imports.store)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["http://example.org", "--user", "ada"], "--user needs an address with https"),
+        (["http://", "--user", "ada"], "http:// is not an address"),
+        (["https://example.org", "--since", "2027-01-01", "--until", "2026-01-01"], "--since must be before"),
+        (
+            ["https://example.org", "--map", "Titel=Event Nam"],
+            "not 'Titel=Event Nam'; did you mean Event Name?",
+        ),
+        (["https://example.org", "--since", "soon"], "must be a date such as 2027-06-30, not 'soon'"),
+    ],
+)
+def test_mistakes_in_options(words: list[str], said: str) -> None:
+    kept = {"PATH": os.environ["PATH"], "IMPORT_PASSWORD": "secret"}
+    command = [sys.executable, "-m", "service", "import", *words]
+    run = subprocess.run(command, cwd=REPOSITORY, env=kept, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert said in run.stderr.splitlines()[0]
+    assert "secret" not in run.stderr
+
+
+def test_a_password_is_never_guessed() -> None:
+    command = [sys.executable, "-m", "service", "import", "https://example.org", "--user", "ada"]
+    kept = {"PATH": os.environ["PATH"]}
+    run = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=kept,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (
+        2,
+        "kalends: --user needs a password: set the variable IMPORT_PASSWORD\n",
+    )
 
 
 async def endless(request: web.Request) -> web.StreamResponse:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from itertools import groupby
 
-from service.imports.item import Entry, SourceError
+from service.imports.item import Entry, Item, SourceError
 
 MAX_BATCH_ITEMS = 200
 
@@ -24,3 +25,10 @@ async def batches(items: AsyncIterator[Entry]) -> AsyncGenerator[list[Entry]]:
         raise
     if batch:
         yield batch
+
+
+def slices(items: Sequence[Item]) -> Iterator[list[Item]]:
+    """Batches of items of the same kind."""
+    for _, group in groupby(items, key=lambda item: item.kind.name):
+        same = list(group)
+        yield from (same[at : at + MAX_BATCH_ITEMS] for at in range(0, len(same), MAX_BATCH_ITEMS))

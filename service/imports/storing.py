@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 
 import pymongo
 
-from schemas import BY_NAME
 from schemas.caller import Caller
 from schemas.errors import DuplicateTermSlug, InvalidFields, Problem, Unavailable
 from schemas.kind import Document, Kind, load_valid
-from schemas.language import Text
+from service.imports.batches import slices
 from service.imports.import_rows import BATCH_SECONDS
 from service.imports.item import Entry, Item, Refusal, Series
+from service.imports.linking import LinkedIds, MissingLink, linked_ids
 from service.imports.outcome import Outcome, reasons_of
+from service.imports.settled import is_settled
 from service.store import Store
 from service.store.records.creation import AlreadyImported, NewRecord
-from service.store.records.drafting import parent_field
 from service.store.records.imported import Imported
 
-NOT_LINKED = Text("The record that it links to is missing in the source, or was refused.")
-Ids = dict[bytes, int]
-"""The ids of imported records, by the keys of what they were imported from."""
-
-
-class MissingLink(Exception):
-    """A linked record has not been imported yet."""
+NOT_LINKED = "The record that it links to is missing in the source, or was refused."
 
 
 class ItemImporter:
@@ -67,20 +60,19 @@ class ItemImporter:
         before = None
         while self._deferred and len(self._deferred) != before:
             before, waiting, self._deferred = len(self._deferred), self._deferred, []
-            for kind, items in groupby(waiting, key=lambda item: item.kind):
-                await self._store_items(kind, list(items))
+            for batch in slices(waiting):
+                await self._store_items(batch[0].kind, batch)
         if refuse_rest:
             for item in self._deferred:
-                ids = await self._linked_ids(item.kind, [item])
-                missing = [name for name, keys in item.links.items() if not set(keys) <= ids.keys()]
-                self._refuse_item(item, InvalidFields(dict.fromkeys(missing, NOT_LINKED)))
+                ids = await linked_ids(self._store.imported, item.kind, [item], self._planned)
+                self._refuse_item(item, InvalidFields(dict.fromkeys(ids.missing(item), NOT_LINKED)))
             self._deferred = []
 
     async def _store_items(self, kind: Kind, items: Sequence[Item]) -> None:
         if not items:
             return
         known = await self._store.imported.find(kind, [item.key for item in items])
-        ids = await self._linked_ids(kind, items)
+        ids = await linked_ids(self._store.imported, kind, items, self._planned)
         new: list[tuple[Item, Document]] = []
         for item in items:
             try:
@@ -100,17 +92,7 @@ class ItemImporter:
         if new:
             await self._create(kind, new)
 
-    async def _linked_ids(self, kind: Kind, items: Sequence[Item]) -> Ids:
-        """The ids of all records that the items link to and that have been imported."""
-        ids = dict.fromkeys(self._planned, 0)
-        for field in {name for item in items for name in item.links}:
-            target = BY_NAME[kind.links.get(field, kind.name)]
-            keys = {key for item in items for key in item.links.get(field, ())}
-            found = await self._store.imported.find(target, keys)
-            ids |= {key: one.id for key, one in found.items()}
-        return ids
-
-    async def _adopted(self, item: Item, ids: Ids) -> Imported | None:
+    async def _adopted(self, item: Item, ids: LinkedIds) -> Imported | None:
         """A record that was not imported but is the same: the one that was exported from this database, or
         a category or tag with the same slug and parent."""
         if self.is_dry or item.values is None:
@@ -119,24 +101,14 @@ class ItemImporter:
             return await self._store.imported.adopt(item.kind, item.key, {"_id": item.id})
         if item.kind.is_post or not item.values.get("slug"):
             return None
-        parents = [self._id(key, ids) for key in item.links.get("parent", ())]
-        query = {"slug": item.values["slug"], "parent": next(iter(parents), 0)}
+        query = {"slug": item.values["slug"], "parent": ids.parent(item)}
         return await self._store.imported.adopt(item.kind, item.key, query)
 
-    def _id(self, key: bytes, ids: Ids) -> int:
-        if key not in ids:
-            raise MissingLink
-        return ids[key]
-
-    def _load(self, item: Item, ids: Ids) -> Document:
+    def _load(self, item: Item, ids: LinkedIds) -> Document:
         """The validated data of an item; raises InvalidFields."""
         if item.values is None:
             return {"status": "trash", "import_hash": item.hash}
-        values = dict(item.values)
-        for field, keys in item.links.items():
-            linked = [self._id(key, ids) for key in keys]
-            values[field] = next(iter(linked), 0) if field == parent_field(item.kind) else linked
-        data, problems = load_valid(item.kind.slug_update_schema, values, self._store.site)
+        data, problems = load_valid(item.kind.slug_update_schema, ids.fill(item), self._store.site)
         problems.refuse()
         if self.is_dry:  # finds what validation of single fields does not, such as an end before the start
             item.kind.normalize(data, None, self._store.site)
@@ -193,16 +165,3 @@ class ItemImporter:
         self.outcome.add(kind, "refused")
         for reason in reasons:
             self._report(f"{where}: {reason}")
-
-
-CANCELLED_HASH = Item(BY_NAME["event"], b"", "", None).hash
-
-
-def is_settled(item: Item, found: Imported | None) -> bool:
-    """Whether there is nothing to do: nothing has changed in the source, it was cancelled and is not here, or
-    somebody has moved it to the trash here."""
-    if found is None:
-        return item.values is None
-    if found.hash == item.hash:
-        return True
-    return found.status == "trash" and (item.values is None or found.hash != CANCELLED_HASH)
