@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import NamedTuple, cast
 
@@ -15,10 +16,10 @@ from schemas.zones import Zone, parse_zone
 from service.imports.ical_series import Unreadable, moment, occurrence_key, occurrences
 from service.imports.ical_text import CALENDAR_ZONE, Component, components
 from service.imports.ical_values import values_of
-from service.imports.item import Entry, Item, Refusal, Series, SourceError
+from service.imports.item import Entry, Item, Refusal, Series
 
 CALENDAR = "BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n"
-BROKEN = (Unreadable, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+BROKEN = (Unreadable, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, OSError)
 """What libraries raise for events that are not valid."""
 
 
@@ -56,17 +57,16 @@ class CalendarSource:
         self.size = len(self._by_uid)
 
     def _parse(self, found: Sequence[Component]) -> None:
-        zones = "".join(one.text for one in found if one.name == "VTIMEZONE")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the names of time zones
-            try:
-                Calendar.from_ical(CALENDAR.format(zones))  # from here on, events may refer to its time zones
-            except ValueError as error:
-                raise SourceError(f"{self.name}: a time zone cannot be read: {error}") from None
             for one in found:
-                if one.name == CALENDAR_ZONE:
+                if one.name == "VTIMEZONE":
+                    with suppress(*BROKEN):  # events that refer to it are refused
+                        Calendar.from_ical(CALENDAR.format(one.text))  # makes the zone known to events
+                elif one.name == CALENDAR_ZONE:
                     self._zone = known_zone(one.text, self._zone)
-                elif one.name == "VEVENT":
+            for one in found:
+                if one.name == "VEVENT":
                     self._add(one)
 
     def _add(self, component: Component) -> None:

@@ -42,7 +42,7 @@ def unambiguous_time(name: str, shown: Mapping[str, Any]) -> Any:
         zone = parse_zone(shown["timezone"])
         times = datetime.fromisoformat(wall), datetime.fromisoformat(str(utc))
         is_second = zone.to_utc(times[0]) != zone.to_utc(times[0], is_last=True) == times[1]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, AttributeError, ValueError):  # validation says what is wrong
         return wall
     return f"{utc}Z" if is_second else wall
 
