@@ -85,6 +85,8 @@ class ReferenceSite:
 
     records: dict[str, list[dict[str, Any]]]
     user: str = ""
+    prefix: str = ""
+    """The path of the site, before that of the interface."""
     requests: list[str] = field(default_factory=list)
     answer: Callable[[web.Request], Awaitable[web.StreamResponse | None]] | None = None
     """Answers a request in its own way, or returns None."""
@@ -98,11 +100,12 @@ class ReferenceSite:
         self.requests.append(request.path_qs)
         if self.answer and (other := await self.answer(request)):
             return other
-        if request.path == "/":
+        path = request.path.removeprefix(self.prefix)
+        if path == "/":
             return web.Response(text="<!DOCTYPE html><title>Calendar</title>", content_type="text/html")
-        if request.path.rstrip("/") == ROOT:
+        if path.rstrip("/") == ROOT:
             return web.json_response({"namespace": "tribe/events/v1", "routes": {}})
-        plural = request.path.removeprefix(f"{ROOT}/")
+        plural = path.removeprefix(f"{ROOT}/")
         if plural not in self.records:
             return web.json_response({"code": "rest_no_route", "message": "No route."}, status=404)
         return self.list(request, plural)

@@ -17,6 +17,8 @@ from aiohttp.test_utils import TestServer
 
 from schemas.event_representation import LINKED
 from service.imports import fetching, site
+from service.imports.addresses import API_HEADER, address_of
+from service.imports.options import ImportOptions
 from service.store import Store
 from tests.checker import agrees, until
 from tests.conftest import Api
@@ -495,6 +497,71 @@ COMPARED = ("title", "description", "slug", "status", "start_utc", "end_utc", "t
 def compared(event: dict[str, Any]) -> dict[str, Any]:
     names = {field: [copy[kind.name_field] for copy in event[field]] for field, kind in LINKED.items()}
     return {name: event.get(name) for name in (*COMPARED, "image", "website", "date_utc", "featured")} | names
+
+
+async def test_the_interface_is_where_the_pages_say(imports: Imports, serve: Serve) -> None:
+    found = reference()
+    inner = found.app()
+
+    async def page(request: web.Request) -> web.Response:
+        root = str(request.url.with_path(f"/blog{ROOT}/"))
+        return web.Response(text="<html>", content_type="text/html", headers={API_HEADER: root})
+
+    app = web.Application()
+    app.router.add_get("/calendar", page)
+    app.add_subapp("/blog", inner)
+    found.prefix = "/blog"
+    server = TestServer(app)
+    async with server:
+        run = await imports.run(str(server.make_url("/calendar")))
+    assert (run.status, run.summary) == (0, ALL_NEW)
+
+
+@pytest.mark.parametrize(
+    ("source", "address"),
+    [
+        ("webcal://example.org/a.ics", "https://example.org/a.ics"),
+        ("WEBCALS://example.org/a.ics", "https://example.org/a.ics"),
+        ("http://example.org/#top", "http://example.org/"),
+    ],
+)
+def test_addresses(source: str, address: str) -> None:
+    assert str(address_of(ImportOptions(source))) == address
+
+
+async def test_another_host_does_not_get_the_credentials(imports: Imports, serve: Serve) -> None:
+    """Neither by a redirect nor by the header that names the interface."""
+    received: list[str] = []
+
+    async def listen(request: web.Request) -> web.Response:
+        received.append(request.headers.get("Authorization", ""))
+        return web.json_response({"namespace": "tribe/events/v1"})
+
+    other = (await serve(reference(answer=listen))).replace("127.0.0.1", "localhost")
+
+    async def refer(request: web.Request) -> web.Response:
+        if request.path == "/":
+            return web.Response(text="<html>", content_type="text/html", headers={API_HEADER: other + ROOT})
+        raise web.HTTPFound(other + request.path_qs)
+
+    run = await imports.run(await serve(reference(answer=refer)), user="ada", password="secret")
+    assert run.status == 1
+    assert received
+    assert set(received) == {""}
+
+
+@pytest.mark.parametrize("path", ["", ROOT])
+async def test_a_redirected_password(path: str, imports: Imports, serve: Serve) -> None:
+    other = (await serve(reference())).replace("127.0.0.1", "localhost")
+
+    async def redirect(request: web.Request) -> web.Response:
+        raise web.HTTPFound(other + request.path_qs)
+
+    address = await serve(reference(answer=redirect))
+    run = await imports.run(address + path, user="ada", password="secret")
+    assert run.status == 1
+    assert f"redirects to {other}" in run.said[0]
+    assert (await imports.run(address + path)).summary == ALL_NEW
 
 
 async def test_another_kalends(api: Api, imports: Imports, elsewhere: Imports, serve: Serve) -> None:

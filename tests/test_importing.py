@@ -263,6 +263,18 @@ async def test_unknown_fields_are_refused_unless_they_are_to_be_ignored(api: Api
     assert (await api.get("/events"))[1]["events"][-1]["venue"]["venue"] == "Hall"
 
 
+async def test_a_dry_run_writes_nothing(importer: Importer) -> None:
+    bodies = [event("Good"), event(start_date="2027-06-02 10:00:00"), "{"]
+    importer.file.write_bytes(written(bodies))
+    process = importer.started(str(importer.file), "--dry-run")
+    output, errors = await asyncio.to_thread(process.communicate)
+    assert (process.returncode, output) == (1, "1 imported, 0 already there, 2 refused\n")
+    place, *said = errors.splitlines()
+    assert place.startswith("Dry run, nothing is written to database ")
+    assert [line.partition(":")[0] for line in said] == ["line 2", "line 3"]
+    assert await count(importer.store) == 0
+
+
 async def test_a_line_is_imported_once(importer: Importer) -> None:
     """Also from another file, in another order, beside new lines, and after a bad one is put right."""
     first: list[Body | str] = [event("A"), event("B"), event("B"), "{", event("C")]

@@ -32,12 +32,12 @@ async def open_address(
     url = address_of(options)
     nothing: BufferedReader[Any] = BufferedReader(BytesIO())
     if url.path.rstrip("/").endswith(API_END):
-        answer = await fetcher.get(url, MAX_PAGE_BYTES)
+        answer = await first_answer(fetcher, url, options, MAX_PAGE_BYTES)
         index = json_object(answer)
         if answer.status != 200 or "namespace" not in index:
             raise SourceError(f"{shown(url)} answers {answer.status}: {message_of(index)}")
         return SiteSource(answer.url, fetcher), nothing
-    answer = await fetcher.get(url, MAX_FILE_BYTES)
+    answer = await first_answer(fetcher, url, options, MAX_FILE_BYTES)
     if is_file(answer):
         file: BufferedReader[Any] = BufferedReader(BytesIO(answer.body))
         return recognized(file, len(answer.body), options, site), file
@@ -61,6 +61,16 @@ def address_of(options: ImportOptions) -> URL:
     if options.user and scheme != "https" and not is_loopback(url.host):
         raise SettingError("--user needs an address with https: the password would be sent unencrypted")
     return url.with_scheme(scheme).with_fragment(None)
+
+
+async def first_answer(fetcher: Fetcher, url: URL, options: ImportOptions, max_bytes: int) -> Answer:
+    """The answer at the address. Where it redirects to is not trusted with a password."""
+    answer = await fetcher.get(url, max_bytes)
+    if options.user and answer.url.origin() != url.origin():
+        raise SourceError(
+            f"{shown(url)} redirects to {shown(answer.url)}; with --user, give the address of that site"
+        )
+    return answer
 
 
 def is_file(answer: Answer) -> bool:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from service.imports.item import Entry, Item, SourceError
 
-MAX_BATCH_ITEMS = 200
+MAX_BATCH_ITEMS = 400
 
 
 async def batches(items: AsyncIterator[Entry]) -> AsyncGenerator[list[Entry]]:
