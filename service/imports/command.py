@@ -20,6 +20,7 @@ from service.imports.item import Source, SourceError
 from service.imports.opening import opened_file, recognized
 from service.imports.options import ImportOptions
 from service.imports.storing import ItemImporter
+from service.imports.writing import DryRun, RecordWriter, Writer
 from service.progress import Progress
 from service.site import site_of
 from service.store import Store
@@ -55,25 +56,26 @@ async def opened_source(settings: Settings, options: ImportOptions) -> AsyncIter
 
 async def import_items(settings: Settings, source: Source, options: ImportOptions) -> int:
     async with opened(settings) as (store, location):
-        what = "Dry run, nothing is written to" if options.dry_run else "Importing into"
-        print(f"{what} {location}", file=sys.stderr)
-        for line in source.notices:
-            print(line, file=sys.stderr)
+        print(f"{options.activity} {location}", *source.notices, sep="\n", file=sys.stderr)
         progress = Progress(sys.stderr, source.size)
-        caller = Caller(options.author, Role.ADMIN, bypasses_passwords=True)
-        importer = ItemImporter(store, caller, progress.print_line, dry_run=options.dry_run)
+        importer = ItemImporter(store, await writer_for(source, store, options), progress.print_line)
         try:
-            await store_all(source, store, importer, progress)
+            await store_all(source, importer, progress)
         finally:
             progress.clear()
-            for line in importer.outcome.lines():
-                print(line)
+            print(*importer.outcome.lines(), sep="\n")
     return 1 if importer.outcome.has_refused else 0
 
 
-async def store_all(source: Source, store: Store, importer: ItemImporter, progress: Progress) -> None:
-    if isinstance(source, ExportSource) and not importer.is_dry:
-        importer.is_origin = await store.imported.begin_copy(source.instance)
+async def writer_for(source: Source, store: Store, options: ImportOptions) -> Writer:
+    if options.dry_run:
+        return DryRun(store.site)
+    caller = Caller(options.author, Role.ADMIN, bypasses_passwords=True)
+    is_origin = isinstance(source, ExportSource) and await store.imported.begin_copy(source.instance)
+    return RecordWriter(store, caller, is_origin=is_origin)
+
+
+async def store_all(source: Source, importer: ItemImporter, progress: Progress) -> None:
     kinds: set[str] = set()
     try:
         async with aclosing(batches(source.items())) as found:

@@ -36,8 +36,7 @@ async def import_lines(settings: Settings, file: BinaryIO, size: int, options: I
     kind = BY_PLURAL[options.kind]
     caller = replace(EVERYBODY, id=options.author)
     async with opened(settings) as (store, location), tasks() as start:
-        what = "Dry run, nothing is written to" if options.dry_run else "Importing into"
-        print(f"{what} {location}", file=sys.stderr)
+        print(f"{options.activity} {location}", file=sys.stderr)
         progress, total = Progress(sys.stderr, size), ImportOutcome()
         read_rows = partial(parse_lines, kind=kind, site=store.site, ignore_unknown=options.ignore_unknown)
         prepared_batches = read_ahead(

@@ -29,3 +29,8 @@ class ImportOptions:
     @property
     def is_address(self) -> bool:
         return ADDRESS.match(self.source) is not None
+
+    @property
+    def activity(self) -> str:
+        """The beginning of the line that names the database."""
+        return "Dry run, nothing is written to" if self.dry_run else "Importing into"
