@@ -272,6 +272,20 @@ async def test_a_second_run_follows_a_series(api: Api, imports: Imports) -> None
     await agrees(api.store)
 
 
+async def test_a_change_of_all_later_occurrences(api: Api, imports: Imports) -> None:
+    later = """
+UID:weekly
+SUMMARY:Course
+RECURRENCE-ID;RANGE=THISANDFUTURE:20270118T100000Z
+DTSTART:20270119T120000Z
+DTEND:20270119T130000Z
+"""
+    text = calendar(WEEKLY, later)
+    assert (await imports.text("a.ics", text)).summary == {"events": (4, 0, 0, 0)}
+    assert sorted(await shown(api)) == [f"Course 2027-01-{day:02}" for day in (4, 11, 19, 26)]
+    assert (await imports.text("a.ics", text)).summary == {"events": (0, 0, 4, 0)}
+
+
 async def test_occurrences_outside_the_window_are_left_alone(api: Api, imports: Imports) -> None:
     text = calendar(WEEKLY.replace(";COUNT=4", ""))
     january = {"since": date(2027, 1, 1), "until": date(2027, 2, 1)}
@@ -303,6 +317,10 @@ GOOD = "UID:good\nSUMMARY:Good\nDTSTART:20270104T100000Z\n"
         ("UID:a\nSUMMARY:x\nDTSTART:2027-01-04\n", "line 3: DTSTART: "),
         (
             "UID:a\nSUMMARY:x\nDTSTART;TZID=Mars/Base:20270104T100000\n",
+            "line 3: DTSTART: unknown time zone Mars/Base, and the file does not define it",
+        ),
+        (
+            "UID:a\nSUMMARY:x\nDTSTART;TZID=Mars/Base:20270104T100000\nRRULE:FREQ=DAILY;COUNT=3\n",
             "line 3: DTSTART: unknown time zone Mars/Base, and the file does not define it",
         ),
         (

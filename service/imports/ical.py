@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime
 from typing import NamedTuple, cast
 
 from icalendar import Calendar, Event
@@ -13,7 +13,7 @@ from icalendar import Calendar, Event
 from schemas import EVENT
 from schemas.site import Site
 from schemas.zones import Zone, parse_zone
-from service.imports.ical_series import Unreadable, moment, occurrence_key, occurrences
+from service.imports.ical_series import Unreadable, many, moment, occurrence_key, occurrences
 from service.imports.ical_text import CALENDAR_ZONE, Component, components
 from service.imports.ical_values import values_of
 from service.imports.item import Entry, Item, Refusal, Series
@@ -103,11 +103,15 @@ class CalendarSource:
 
     def _series(self, uid: str, parts: Sequence[Part]) -> list[Item]:
         lines = {occurrence_key(uid, at): part.line for part in parts if (at := recurrence_id(part.event))}
-        items = []
+        items: dict[bytes, Item] = {}
         for event in occurrences([part.event for part in parts], self._since, self._until):
             key = occurrence_key(uid, moment(event, "RECURRENCE-ID"))
-            items.append(self._item(event, lines.get(key, parts[0].line), key))
-        return items
+            if (
+                key in items
+            ):  # a change of all later ones gives them its own RECURRENCE-ID
+                key = occurrence_key(uid, moment(event, "DTSTART"))
+            items[key] = self._item(event, lines.get(key, parts[0].line), key)
+        return list(items.values())
 
     def _item(self, event: Event, line: int, key: bytes) -> Item:
         is_cancelled = str(event.get("STATUS", "")).upper() == "CANCELLED"
@@ -130,6 +134,12 @@ def refuse_invalid(event: Event) -> None:
     for name, message in event.errors:
         if name in TIMES:
             raise Unreadable(f"{name}: {message}")
+    for name in TIMES & event.keys():
+        for value in many(event[name]):
+            at = getattr(value, "dt", None)
+            if "TZID" in getattr(value, "params", ()) and isinstance(at, datetime) and at.tzinfo is None:
+                zone = value.params["TZID"]
+                raise Unreadable(f"{name}: unknown time zone {zone}, and the file does not define it")
 
 
 def known_zone(name: str, default: Zone) -> Zone:

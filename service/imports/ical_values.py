@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from html import escape
 from typing import Any
 
-from icalendar import Event, vDDDTypes, vGeo
+from icalendar import Event, vGeo
 from icalendar.parser.property import unescape_backslash
 from icalendar.timezone import is_utc, tzid_from_tzinfo
 
@@ -15,7 +15,7 @@ from schemas.dates import show
 from schemas.kind import Document
 from schemas.text_fields import EMAIL, URL
 from schemas.zones import Zone, parse_zone
-from service.imports.ical_series import Unreadable, many, moment
+from service.imports.ical_series import many, moment
 from service.imports.item import without_empty
 
 MARKUP = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
@@ -45,8 +45,6 @@ def values_of(event: Event, zone: Zone) -> Document:
 def times_of(event: Event, zone: Zone) -> Document:
     start = moment(event, "DTSTART")
     end = moment(event, "DTEND") if "DTEND" in event else start + _duration(event)
-    for name in ("DTSTART", "DTEND"):
-        _refuse_unknown_zone(event, name)
     is_marked = text_of(event, "X-MICROSOFT-CDO-ALLDAYEVENT").upper() == "TRUE"
     if not isinstance(start, datetime) or (is_marked and isinstance(end, datetime)):
         last = (end.date() if isinstance(end, datetime) else end) - timedelta(days=1)
@@ -65,13 +63,6 @@ def times_of(event: Event, zone: Zone) -> Document:
 def _duration(event: Event) -> timedelta:
     duration = getattr(event.get("DURATION"), "dt", None)
     return duration if isinstance(duration, timedelta) else timedelta(0)
-
-
-def _refuse_unknown_zone(event: Event, name: str) -> None:
-    sent: vDDDTypes | None = event.get(name)
-    tzid = sent.params.get("TZID") if sent is not None else None
-    if tzid and sent is not None and isinstance(sent.dt, datetime) and sent.dt.tzinfo is None:
-        raise Unreadable(f"{name}: unknown time zone {tzid}, and the file does not define it")
 
 
 def zone_of(at: date, default: Zone) -> Zone:
