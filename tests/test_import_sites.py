@@ -421,6 +421,12 @@ async def repeated(request: web.Request) -> web.StreamResponse:
     return web.json_response({"categories": [JAZZ, MUSIC], "total": 1000, "total_pages": 500})
 
 
+async def growing(request: web.Request) -> web.StreamResponse:
+    page = int(request.query["page"])
+    found = [term(page, f"Category {page}", f"category-{page}", parent=0)]
+    return web.json_response({"categories": found, "total": page, "total_pages": page + 1})
+
+
 async def millions(request: web.Request) -> web.StreamResponse:
     return web.json_response({"categories": [JAZZ, MUSIC], "total": 10**9, "total_pages": 10**8})
 
@@ -446,6 +452,7 @@ LIST = f"{ROOT}/categories"
         (forbidden, "answers 403: Sorry, no."),
         (circle, "redirects more than 5 times"),
         (repeated, "/categories: page 2 repeats earlier records"),
+        (growing, "/categories gets longer while it is read, and does not end"),
         (millions, "says that it has 100000000 pages; at most 100000 are read"),
         (number, "does not answer a JSON object"),
         (other_json, "is not a list of categories"),
@@ -515,6 +522,25 @@ async def test_the_interface_is_where_the_pages_say(imports: Imports, serve: Ser
     async with server:
         run = await imports.run(str(server.make_url("/calendar")))
     assert (run.status, run.summary) == (0, ALL_NEW)
+
+
+@pytest.mark.parametrize("path", ["/", "/?rest_route=/tribe/events/v1/"])
+async def test_a_site_without_readable_links(path: str, imports: Imports, serve: Serve) -> None:
+    found = reference()
+
+    async def answer(request: web.Request) -> web.StreamResponse | None:
+        if route := request.query.get("rest_route", "").removeprefix("/tribe/events/v1").strip("/"):
+            return found.list(request, route)
+        if "rest_route" in request.query:
+            return web.json_response({"namespace": "tribe/events/v1"})
+        return await html(request)
+
+    found.answer = answer
+    address = await serve(found)
+    run = await imports.run(address + path)
+    assert (run.status, run.summary) == (0, ALL_NEW)
+    found.answer = None
+    assert (await imports.run(address)).summary == same(ALL_NEW)
 
 
 @pytest.mark.parametrize(

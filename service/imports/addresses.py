@@ -15,10 +15,10 @@ from service.imports.fetching import Answer, Fetcher, shown
 from service.imports.item import Source, SourceError
 from service.imports.opening import MAX_FILE_BYTES, recognized
 from service.imports.options import ImportOptions
-from service.imports.site import MAX_PAGE_BYTES, SiteSource, json_object, message_of
+from service.imports.site import API_PATHS, MAX_PAGE_BYTES, ROUTE, SiteSource, json_object, message_of
 
-API_PATHS = ("wp-json/tribe/events/v1", "calendar/events/v1")
-"""Where sites of the reference service and other Kalends have their interface."""
+PLAIN_ROUTE = "/tribe/events/v1"
+"""The same for sites of the reference service without readable links."""
 API_END = "/events/v1"
 API_HEADER = "X-TEC-API-ROOT"
 """Pages of the reference service name the address of the interface."""
@@ -31,7 +31,7 @@ async def open_address(
     """The source at an address, or None and the file if that is NDJSON in the form that `POST` accepts."""
     url = address_of(options)
     nothing: BufferedReader[Any] = BufferedReader(BytesIO())
-    if url.path.rstrip("/").endswith(API_END):
+    if url.query.get(ROUTE, url.path).rstrip("/").endswith(API_END):
         answer = await first_answer(fetcher, url, options, MAX_PAGE_BYTES)
         index = json_object(answer)
         if answer.status != 200 or "namespace" not in index:
@@ -94,6 +94,7 @@ def api_roots(asked: URL, answer: Answer) -> Iterator[URL]:
     for base in bases:
         for path in API_PATHS:
             yield origin.with_path(f"{base}/{path}")
+        yield origin.with_path(f"{base}/").with_query({ROUTE: PLAIN_ROUTE})
 
 
 async def has_api(fetcher: Fetcher, root: URL) -> bool:

@@ -106,9 +106,7 @@ class CalendarSource:
         items: dict[bytes, Item] = {}
         for event in occurrences([part.event for part in parts], self._since, self._until):
             key = occurrence_key(uid, moment(event, "RECURRENCE-ID"))
-            if (
-                key in items
-            ):  # a change of all later ones gives them its own RECURRENCE-ID
+            if key in items:  # a change of all later ones gives them its own RECURRENCE-ID
                 key = occurrence_key(uid, moment(event, "DTSTART"))
             items[key] = self._item(event, lines.get(key, parts[0].line), key)
         return list(items.values())

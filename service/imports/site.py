@@ -17,6 +17,9 @@ from service.imports.item import Item, Refusal, SourceError, key_of
 from service.imports.site_values import is_id, linked_records, values_of
 
 ORDER = (CATEGORY, TAG, VENUE, ORGANIZER, EVENT)
+API_PATHS = ("wp-json/tribe/events/v1", "calendar/events/v1")
+"""Where sites of the reference service and other Kalends have their interface."""
+ROUTE = "rest_route"
 PER_PAGE = 50
 """The most that the reference service allows."""
 QUERIES = {
@@ -51,7 +54,7 @@ class SiteSource:
     def __init__(self, root: URL, fetcher: Fetcher) -> None:
         self._root, self._fetcher = root, fetcher
         self.name = shown(root)
-        self._identity = f"{root.authority}{root.path.rstrip('/')}"
+        self._identity = identity(root)
         self._yielded: set[bytes] = set()
 
     async def items(self) -> AsyncIterator[Item | Refusal]:
@@ -75,13 +78,15 @@ class SiteSource:
             for one in new:
                 yield one
             number += 1
-            if number > min(page.total_pages, last) or not page.records:
+            if number > page.total_pages or not page.records:
                 return
+            if number > last:
+                raise SourceError(f"{self.name}/{kind.plural} gets longer while it is read, and does not end")
             page = await self._page(kind, number)
 
     async def _page(self, kind: Kind, number: int) -> ListPage:
         query = QUERIES.get(kind.plural, {}) | {"page": str(number), "per_page": str(PER_PAGE)}
-        url = (self._root / kind.plural).with_query(query)
+        url = list_address(self._root, kind.plural).update_query(query)
         answer = await self._fetcher.get(url, MAX_PAGE_BYTES)
         found = json_object(answer)
         if answer.status == 404 and str(found.get("code")).endswith("archive-page-not-found"):
@@ -128,6 +133,21 @@ class SiteSource:
 
     def _key(self, kind: Kind, id: Any) -> bytes:
         return key_of("site", self._identity, kind.plural, id)
+
+
+def identity(root: URL) -> str:
+    """What identifies a site, whatever the path of its interface is."""
+    path = root.path.rstrip("/")
+    for known in API_PATHS:
+        path = path.removesuffix(f"/{known}")
+    return f"{root.authority}{path}"
+
+
+def list_address(root: URL, plural: str) -> URL:
+    """The address of a list; sites without readable links have the path as a parameter."""
+    if ROUTE not in root.query:
+        return root / plural
+    return root.update_query({ROUTE: f"{root.query[ROUTE].rstrip('/')}/{plural}"})
 
 
 def json_object(answer: Answer) -> dict[str, Any]:
