@@ -16,7 +16,7 @@ from schemas.formats import Feed
 from schemas.formats.ical import ICALENDAR
 from schemas.kind import Document, Kind, RenderContext, reader_of
 from service.database import opened
-from service.imports.export_lines import HEADER, linked_fields
+from service.imports.export_lines import HEADER, INSTANCE, linked_fields
 from service.imports.site_values import TIMES, unambiguous_time
 from service.progress import Progress
 from service.store import Store
@@ -50,8 +50,9 @@ async def export_records(settings: Settings, format: str) -> int:
 
 
 async def lines(store: Store) -> AsyncIterator[bytes]:
-    """A line that names the calendar, then all records."""
-    yield orjson.dumps({HEADER: str(await store.instance())}, option=orjson.OPT_APPEND_NEWLINE)
+    """A line about the database, then all records."""
+    header = {HEADER: str(await store.imported.origin()), INSTANCE: str(await store.instance())}
+    yield orjson.dumps(header, option=orjson.OPT_APPEND_NEWLINE)
     # The last kind first: what its records link to exists by then.
     scans = {kind.plural: await store.scan_all(kind) for kind in reversed(ORDER)}
     written: dict[str, set[int]] = {kind.plural: set() for kind in ORDER}

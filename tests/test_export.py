@@ -120,6 +120,25 @@ async def test_where_it_comes_from_nothing_is_doubled(api: Api, imports: Imports
     await agrees(api.store)
 
 
+async def test_a_copy_has_records_of_its_own(api: Api, imports: Imports, mongodb_uri: str) -> None:
+    """The same calendar to those who have subscribed, but its records are not those of the original."""
+    await api.event("Of the original")
+    path = str(await exported(imports))
+    async with copied(imports, mongodb_uri) as other:
+        await other.run(path)
+        line = '{"title": "Of the copy", "start_date": "2027-01-01", "end_date": "2027-01-01"}\n'
+        await other.text("own.ndjson", line)
+        await other.store.database["events"].update_one(
+            {"title": "Of the copy"}, {"$unset": {"import_key": 1}}
+        )
+        await api.event("New in the original")
+        assert (await other.run(str(await exported(imports)))).summary == {"events": (1, 0, 1, 0)}
+        again = await other.run(str(await exported(other)))
+        assert again.summary == {"events": (0, 0, 3, 0)}
+        titles = [row["title"] for row in await other.records("events")]
+    assert titles == ["Of the original", "Of the copy", "New in the original"]
+
+
 async def test_ids_that_are_taken_are_replaced_with_their_links(
     api: Api, imports: Imports, mongodb_uri: str
 ) -> None:

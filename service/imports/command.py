@@ -71,8 +71,10 @@ async def writer_for(source: Source, store: Store, options: ImportOptions) -> Wr
     if options.dry_run:
         return DryRun(store.site)
     caller = Caller(options.author, Role.ADMIN, bypasses_passwords=True)
-    is_origin = isinstance(source, ExportSource) and await store.imported.begin_copy(source.instance)
-    return RecordWriter(store, caller, is_origin=is_origin)
+    if not isinstance(source, ExportSource):
+        return RecordWriter(store, caller)
+    await store.imported.begin_copy(source.instance)
+    return RecordWriter(store, caller, is_origin=source.origin == await store.imported.origin())
 
 
 async def store_all(source: Source, importer: ItemImporter, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Reads what `kalends export` has written: a line that names the calendar, then a record on each line."""
+"""Reads what `kalends export` has written: a line about the database, then a record on each line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from service.imports.item import Entry, Item, Refusal, SourceError, key_of
 from service.store.records.drafting import parent_field
 
 HEADER = "kalends_export"
-"""The key of the first line; its value is the identity of the calendar."""
+"""The first key of the first line, which identifies the database that the records were created in."""
+INSTANCE = "instance"
+"""The second one: the identity of the calendar, from which the identifiers in feeds are made."""
 HIDDEN = ("password_hash", "import_key", "import_hash")
 """What a line contains besides the fields of the interface."""
 MAX_LINE_BYTES = 32_000_000
@@ -38,8 +40,9 @@ class ExportSource:
         header = file.readline(MAX_LINE_BYTES)
         self.position = len(header)
         try:
-            self.instance = UUID(orjson.loads(header)[HEADER])
-        except (ValueError, TypeError, AttributeError):
+            found = orjson.loads(header)
+            self.origin, self.instance = UUID(found[HEADER]), UUID(found[INSTANCE])
+        except (ValueError, TypeError, AttributeError, KeyError):
             raise SourceError(f"{name}, line 1: not the first line of an export") from None
 
     async def items(self) -> AsyncIterator[Entry]:
@@ -70,7 +73,7 @@ class ExportSource:
 
     def _key(self, kind: Kind, id: int) -> bytes:
         """The key with which a record was imported before it was exported, or one of its own."""
-        return self._imported.get((kind.plural, id)) or key_of("kalends", self.instance, kind.plural, id)
+        return self._imported.get((kind.plural, id)) or key_of("kalends", self.origin, kind.plural, id)
 
 
 def linked_fields(kind: Kind) -> set[str]:

@@ -51,7 +51,13 @@ def linked_records(shown: Mapping[str, Any], field: str) -> list[Mapping[str, An
     """The records that an event links to: a list, a single one, or none."""
     found = shown.get(field) or []
     many = found if isinstance(found, list) else [found]
-    return [one for one in many if isinstance(one, dict) and is_id(one.get("id"))]
+    return [one for one in many if id_of(one)]
+
+
+def id_of(record: Any) -> int | None:
+    """The ID of a record as a site shows it; None if it has none."""
+    id = record.get("id") if isinstance(record, dict) else None
+    return id if is_id(id) else None
 
 
 def is_id(value: Any) -> bool:

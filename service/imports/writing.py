@@ -44,7 +44,7 @@ class RecordWriter:
 
     planned: Collection[bytes] = ()
 
-    def __init__(self, store: Store, caller: Caller, *, is_origin: bool) -> None:
+    def __init__(self, store: Store, caller: Caller, *, is_origin: bool = False) -> None:
         self._store, self._caller, self._is_origin = store, caller, is_origin
 
     async def adopt(self, item: Item, ids: LinkedIds) -> Imported | None:

@@ -11,7 +11,7 @@ from bson import Binary
 from schemas import KINDS
 from schemas.kind import Kind
 from service.store.mongo.client import Database
-from service.store.mongo.instance import adopt_instance, is_origin
+from service.store.mongo.instance import adopt_instance, read_origin
 
 IMPORTED = {"import_key": 1, "import_hash": 1, "status": 1, "version": 1}
 NEVER_IMPORTED = {"import_key": {"$exists": False}}
@@ -61,13 +61,15 @@ class ImportedRecords:
         )
         return _imported(found) if found else None
 
-    async def begin_copy(self, uuid: UUID) -> bool:
-        """Prepare the import of records from the database with this identity; an empty one becomes its copy.
-        Returns whether they come from this database itself."""
-        counts = [await self._database[kind.plural].find_one({}, {"_id": 1}) for kind in KINDS]
-        if not any(counts):
-            await adopt_instance(self._database, uuid)
-        return await is_origin(self._database, uuid)
+    async def origin(self) -> UUID:
+        """Identifies this database as the one in which its records were created."""
+        return await read_origin(self._database)
+
+    async def begin_copy(self, instance: UUID) -> None:
+        """Before an export is imported: an empty database takes on the identity of the exported one."""
+        found = [await self._database[kind.plural].find_one({}, {"_id": 1}) for kind in KINDS]
+        if not any(found):
+            await adopt_instance(self._database, instance)
 
     async def taken_ids(self, id_space: str, ids: list[int]) -> set[int]:
         """Those of the ids that records of any kind with the same id sequence have."""
