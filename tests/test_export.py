@@ -109,6 +109,7 @@ async def test_where_it_comes_from_nothing_is_doubled(api: Api, imports: Imports
     await fill(api)
     path = str(await exported(imports))
     before = await contents(imports)
+    assert {new for new, *_ in (await imports.run(path, dry_run=True)).summary.values()} == {0}
     run = await imports.run(path)
     assert {counts[:2] for counts in run.summary.values()} == {(0, 0)}
     assert await contents(imports) == before

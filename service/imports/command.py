@@ -68,13 +68,14 @@ async def import_items(settings: Settings, source: Source, options: ImportOption
 
 
 async def writer_for(source: Source, store: Store, options: ImportOptions) -> Writer:
+    export = source if isinstance(source, ExportSource) else None
+    is_origin = export is not None and export.origin == await store.imported.origin()
     if options.dry_run:
-        return DryRun(store.site)
+        return DryRun(store, is_origin=is_origin)
+    if export:
+        await store.imported.begin_copy(export.instance)
     caller = Caller(options.author, Role.ADMIN, bypasses_passwords=True)
-    if not isinstance(source, ExportSource):
-        return RecordWriter(store, caller)
-    await store.imported.begin_copy(source.instance)
-    return RecordWriter(store, caller, is_origin=source.origin == await store.imported.origin())
+    return RecordWriter(store, caller, is_origin=is_origin)
 
 
 async def store_all(source: Source, importer: ItemImporter, progress: Progress) -> None:

@@ -10,7 +10,6 @@ import pymongo
 from schemas.caller import Caller
 from schemas.errors import DuplicateTermSlug, Problem
 from schemas.kind import Document, Kind
-from schemas.site import Site
 from service.imports.import_rows import BATCH_SECONDS
 from service.imports.item import Item
 from service.imports.linking import LinkedIds
@@ -39,6 +38,18 @@ class Writer(Protocol):
         """Create records; return each of them, or why it was not created."""
 
 
+def same_record(item: Item, ids: LinkedIds, *, is_origin: bool) -> Document | None:
+    """A query for the record that is the same as the item: the one with its id if it was exported from here,
+    or a term with the same slug and parent."""
+    if item.values is None:
+        return None
+    if is_origin:
+        return {"_id": item.id}
+    if item.kind.is_post or not item.values.get("slug"):
+        return None
+    return {"slug": item.values["slug"], "parent": ids.parent(item)}
+
+
 class RecordWriter:
     """Writes into the database. `is_origin`: the source is an export of this database itself."""
 
@@ -48,15 +59,8 @@ class RecordWriter:
         self._store, self._caller, self._is_origin = store, caller, is_origin
 
     async def adopt(self, item: Item, ids: LinkedIds) -> Imported | None:
-        """The record with the same id if it was exported from here, or a term with the same slug."""
-        if item.values is None:
-            return None
-        if self._is_origin:
-            return await self._store.imported.adopt(item.kind, item.key, {"_id": item.id})
-        if item.kind.is_post or not item.values.get("slug"):
-            return None
-        query = {"slug": item.values["slug"], "parent": ids.parent(item)}
-        return await self._store.imported.adopt(item.kind, item.key, query)
+        query = same_record(item, ids, is_origin=self._is_origin)
+        return await self._store.imported.adopt(item.kind, item.key, query) if query else None
 
     async def update(self, item: Item, found: Imported, data: Document) -> bool:
         if self._is_origin and found.hash is None:
@@ -92,11 +96,13 @@ class DryRun:
     """Writes nothing, but finds what the validation of single fields does not, such as an end before the
     start."""
 
-    def __init__(self, site: Site) -> None:
-        self._site, self.planned = site, set[bytes]()
+    def __init__(self, store: Store, *, is_origin: bool = False) -> None:
+        self._imported, self._site, self._is_origin = store.imported, store.site, is_origin
+        self.planned: set[bytes] = set()
 
     async def adopt(self, item: Item, ids: LinkedIds) -> Imported | None:
-        return None
+        query = same_record(item, ids, is_origin=self._is_origin)
+        return await self._imported.find_other(item.kind, query) if query else None
 
     async def update(self, item: Item, found: Imported, data: Document) -> bool:
         if item.values is not None:

@@ -54,6 +54,11 @@ class ImportedRecords:
         found = await self._find(kind, {"_id": {"$in": ids}, "import_key": {"$exists": True}})
         return {one.id: key for key, one in found.items()}
 
+    async def find_other(self, kind: Kind, query: Mapping[str, Any]) -> Imported | None:
+        """The record that the query matches, unless it was imported."""
+        found = await self._database[kind.plural].find_one({**query, **NEVER_IMPORTED}, IMPORTED)
+        return _imported(found) if found else None
+
     async def adopt(self, kind: Kind, key: bytes, query: Mapping[str, Any]) -> Imported | None:
         """Give a key to the record that the query matches, unless it was imported from elsewhere."""
         found = await self._database[kind.plural].find_one_and_update(
