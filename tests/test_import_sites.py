@@ -489,6 +489,22 @@ async def test_a_site_that_fails_later_has_given_complete_records(imports: Impor
     assert (await imports.run(address)).summary == same(ALL_NEW) | {"events": (1, 0, 2, 0)}
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://127.0.0.1:1/", "cannot be reached: Connection refused"),
+        ("http://nowhere.invalid/", "cannot be reached: "),
+        ("{https}", "cannot be reached: no encrypted connection: "),
+    ],
+)
+async def test_an_address_without_a_server(address: str, said: str, imports: Imports, serve: Serve) -> None:
+    own = (await serve(reference())).replace("http:", "https:")
+    run = await imports.run(address.format(https=own))
+    assert run.status == 1
+    assert len(run.said) == 1
+    assert said in run.said[0]
+
+
 async def test_what_is_no_site(imports: Imports, serve: Serve) -> None:
     async def answers(request: web.Request) -> web.StreamResponse | None:
         return await html(request)

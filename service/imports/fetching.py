@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -81,6 +82,9 @@ class Fetcher:
             raise SourceError(f"{shown(url)} redirects more than {MAX_REDIRECTS} times") from None
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise SourceError(f"{shown(url)} is, or redirects to, an invalid address") from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            reason = getattr(error.certificate_error, "verify_message", "") or error.certificate_error
+            raise SourceError(f"{shown(url)} has an invalid certificate: {reason}") from None
         except aiohttp.ClientConnectorError as error:
             raise TemporaryError(f"cannot be reached: {_reason(error.os_error)}") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -98,6 +102,8 @@ async def _limited(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
 
 def _reason(error: OSError) -> str:
     """What is wrong, without the address, which asyncio adds to the text of most errors."""
+    if isinstance(error, ssl.SSLError):
+        return f"no encrypted connection: {error.reason or error}"
     is_dns = isinstance(error, socket.gaierror) or not error.errno
     return str(error.strerror or error) if is_dns else os.strerror(error.errno or 0)
 
