@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import uvloop
@@ -14,14 +14,17 @@ from pymongo.errors import PyMongoError
 from config import FIELDS, SettingError, Settings, read_settings
 from config.logs import configure
 from service.commands.arguments import parser
+from service.commands.import_options import import_options
 from service.commands.migrating import migrate_database
 from service.commands.tokens import token_command
 from service.commands.webhooks import webhook_command
 from service.database import located
 from service.demo import fill_demo
 from service.embedded import EmbeddedError
+from service.exporting import export_records
 from service.failures import brief
-from service.importing import import_file
+from service.imports.command import import_source
+from service.imports.item import SourceError
 from service.migrations import DatabaseTooNew
 from service.serve import WorkersEnded, serve
 from service.site import site_of
@@ -34,22 +37,16 @@ async def demo(settings: Settings) -> None:
 
 def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, Any, int | None]:
     """The coroutine of a command; it returns the exit status, or None for success."""
-    if arguments.command == "serve":
-        return serve(settings, demo=arguments.demo)
-    if arguments.command == "demo":
-        return demo(settings)
-    if arguments.command == "migrate":
-        return migrate_database(settings)
-    if arguments.command == "import":
-        return import_file(
-            settings,
-            arguments.file,
-            arguments.kind,
-            arguments.author,
-            ignore_unknown=arguments.ignore_unknown_fields,
-        )
-    groups = {"token": token_command, "webhook": webhook_command}
-    return groups[arguments.command](arguments, settings)
+    commands: dict[str, Callable[[], Coroutine[Any, Any, int | None]]] = {
+        "serve": lambda: serve(settings, demo=arguments.demo),
+        "demo": lambda: demo(settings),
+        "migrate": lambda: migrate_database(settings),
+        "import": lambda: import_source(settings, import_options(arguments)),
+        "export": lambda: export_records(settings, arguments.format),
+        "token": lambda: token_command(arguments, settings),
+        "webhook": lambda: webhook_command(arguments, settings),
+    }
+    return commands[arguments.command]()
 
 
 def main() -> None:
@@ -65,7 +62,7 @@ def main() -> None:
         sys.exit(failed(str(error), 2))
     except KeyboardInterrupt:
         sys.exit(failed("stopped", 130))
-    except (EmbeddedError, WorkersEnded, DatabaseTooNew) as error:
+    except (EmbeddedError, WorkersEnded, DatabaseTooNew, SourceError) as error:
         sys.exit(failed(str(error), 1))
     except PyMongoError as error:
         sys.exit(failed(f"MongoDB cannot be used: {brief(error)}", 1))

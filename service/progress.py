@@ -15,7 +15,7 @@ class Progress:
     """Prints progress and other lines to one stream without mixing them up."""
 
     def __init__(self, stream: TextIO, size: int) -> None:
-        self._stream, self._size = stream, size
+        self._stream, self.size = stream, size
         self._is_terminal = stream.isatty()
         self._started_at = self._updated_at = time.monotonic()
 
@@ -42,9 +42,9 @@ class Progress:
 
     def _line(self, position: int, records: int, seconds: float) -> str:
         rate = f"{records} records, {records / seconds:.0f} a second"
-        if not self._size:
+        if not self.size:
             return rate
-        fraction = min(position / self._size, 1)
+        fraction = min(position / self.size, 1)
         left = round(seconds / fraction - seconds) if fraction else 0
         bar = "█" * round(fraction * BAR_WIDTH) if self._is_terminal else ""
         prefix = f"{bar:·<{BAR_WIDTH}} " if self._is_terminal else ""

@@ -18,7 +18,7 @@ import pytest
 
 from schemas import KINDS
 from schemas.event_representation import LINKED
-from service import ndjson
+from service.imports import ndjson
 from service.progress import Progress
 from service.store import Store
 from tests.checker import agrees, until
@@ -79,7 +79,7 @@ class Importer:
 
 
 RUN = "\nfrom service.__main__ import main\nmain()\n"
-SMALL = "\nfrom service import ndjson\nndjson.MAX_BATCH_LINES = 10\n"
+SMALL = "\nfrom service.imports import ndjson\nndjson.MAX_BATCH_LINES = 10\n"
 """Batches of ten lines, so that a short file has several."""
 
 
@@ -261,6 +261,18 @@ async def test_unknown_fields_are_refused_unless_they_are_to_be_ignored(api: Api
     status, output, errors = await importer.run(bodies, "--ignore-unknown-fields")
     assert (status, output) == (0, "1 imported, 1 already there, 0 refused"), errors
     assert (await api.get("/events"))[1]["events"][-1]["venue"]["venue"] == "Hall"
+
+
+async def test_a_dry_run_writes_nothing(importer: Importer) -> None:
+    bodies = [event("Good"), event(start_date="2027-06-02 10:00:00"), "{"]
+    importer.file.write_bytes(written(bodies))
+    process = importer.started(str(importer.file), "--dry-run")
+    output, errors = await asyncio.to_thread(process.communicate)
+    assert (process.returncode, output) == (1, "1 imported, 0 already there, 2 refused\n")
+    place, *said = errors.splitlines()
+    assert place.startswith("Dry run, nothing is written to database ")
+    assert [line.partition(":")[0] for line in said] == ["line 2", "line 3"]
+    assert await count(importer.store) == 0
 
 
 async def test_a_line_is_imported_once(importer: Importer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from schemas.formats.format import Feed, Format, venues_of
@@ -16,8 +17,17 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 Column = Callable[[Document], Any]
 
 
-def field(name: str) -> Column:
-    return lambda shown: shown[name]
+@dataclass(frozen=True)
+class FieldColumn:
+    """A column with one field of the representation, which can also be imported."""
+
+    field: str
+
+    def __call__(self, shown: Document) -> Any:
+        return shown[self.field]
+
+
+field = FieldColumn
 
 
 def names(field: str, name: str) -> Column:

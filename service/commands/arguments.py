@@ -8,8 +8,8 @@ from typing import Any
 
 from config import FIELDS
 from config.version import VERSION
-from schemas import EVENT, KINDS
 from schemas.caller import Role
+from service.commands.import_options import add_import_options
 from service.commands.parser import Parser
 from service.commands.tokens import EXPIRY, expiry, number_from, token_name
 
@@ -38,30 +38,26 @@ def parser() -> Parser:
     _command(commands, "demo", "fill an empty database with example events")
     _command(commands, "migrate", "upgrade the database to the stored form of this version")
     _add_import(commands)
+    _add_export(commands)
     _add_token(commands)
     _add_webhook(commands)
     return main
 
 
 def _add_import(commands: Any) -> None:
-    what = "import records from a file with one JSON object per line"
-    importing = _command(commands, "import", what, (*DATABASE_SETTINGS, *SITE_SETTINGS))
-    importing.add_argument("file", metavar="FILE", help="the file to import, or - for standard input")
-    plurals = [kind.plural for kind in KINDS]
-    importing.add_argument(
-        "--kind",
-        choices=plurals,
-        default=EVENT.plural,
-        help=f"kind of the records: {', '.join(plurals)} (default: events)",
-        metavar="KIND",
-    )
-    importing.add_argument(
-        "--author", type=int, default=0, metavar="ID", help="author of records that have none (default: 0)"
-    )
-    importing.add_argument(
-        "--ignore-unknown-fields",
-        action="store_true",
-        help="leave out unknown fields instead of refusing the records that have them",
+    what = "import records from a file, the address of a calendar, or a site of The Events Calendar"
+    add_import_options(_command(commands, "import", what, (*DATABASE_SETTINGS, *SITE_SETTINGS)))
+
+
+def _add_export(commands: Any) -> None:
+    what = "write all records to standard output, in a form that `kalends import` reads"
+    exporting = _command(commands, "export", what, (*DATABASE_SETTINGS, "base_url", "timezone"))
+    exporting.add_argument(
+        "--format",
+        choices=["ndjson", "ics"],
+        default="ndjson",
+        metavar="FORMAT",
+        help="ndjson: everything; ics: the published events as iCalendar (default: ndjson)",
     )
 
 

@@ -29,6 +29,7 @@ from service.store.mongo.id_blocks import Ids
 from service.store.mongo.instance import read_instance
 from service.store.records.creation import Creator
 from service.store.records.drafting import Drafter
+from service.store.records.imported import ImportedRecords
 from service.store.records.reading import Reader
 from service.store.records.removal import StatusChanges
 from service.store.records.updating import Updater
@@ -58,7 +59,7 @@ class Store:
         self.webhooks = Webhooks(database, self.ids, site)
         resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
         self.lists = Lists(database, self.feed, resolver)
-        self.page, self.scan = self.lists.page, self.lists.scan
+        self.page, self.scan, self.scan_all = self.lists.page, self.lists.scan, self.lists.scan_all
         self.changes = Changes(database, site, self.feed, self.lists, self.log).page
         self.wait_for_changes = ChangeWatcher(self.feed).wait
         reader = Reader(database, self.feed, self.passwords, self.log)
@@ -66,7 +67,7 @@ class Store:
         tree = CategoryTree(client, database)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         self.creator = Creator(database, drafter, self.passwords, self.fanout, self.log)
-        self.create = self.creator.create
+        self.create, self.imported = self.creator.create, ImportedRecords(database)
         updater = Updater(database, reader, drafter, self.passwords, tree, self.fanout, self.log, self._tasks)
         self.update = updater.update
         changes = StatusChanges(database, site, updater, tree, self.fanout, self.log)

@@ -13,7 +13,7 @@ from service.store.change_feed import ChangeFeed
 from service.store.lists.event_filters import event_list
 from service.store.lists.histograms import END, START, Window
 from service.store.lists.other_filters import post_list, term_list
-from service.store.lists.query import ListQuery
+from service.store.lists.query import MAX_SKIP, ListQuery
 from service.store.lists.resolver import FilterResolver
 from service.store.lists.scans import Scan, scan
 from service.store.lists.totals import Totals
@@ -78,6 +78,11 @@ class Lists:
         """Find the records of whole lists, without their content, unless they are more than `max_records`."""
         lists = [await self.query(kind, query, caller, problems) for query in queries]
         return await scan(self._collection(kind.plural), lists, max_records)
+
+    async def scan_all(self, kind: Kind) -> Scan:
+        """Find all records of a kind, in the order of their ids."""
+        everything = ListQuery(kind.plural, [], [("_id", 1)])
+        return await scan(self._collection(kind.plural), [everything], MAX_SKIP)
 
     async def warm(self, caller: Caller) -> None:
         """Build the histogram of the default list of events if it is long."""

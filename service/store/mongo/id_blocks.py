@@ -39,6 +39,11 @@ class Ids:
         """Reserve a single id, for rare creations: none are left over."""
         return (await self._block(space, 1))[0]
 
+    async def raise_to(self, space: str, highest: int) -> None:
+        """Do not assign ids up to this one."""
+        await self._counters.update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)
+        self._free[space] = deque(id for id in self._free[space] if id > highest)
+
     async def _block(self, space: str, size: int) -> range:
         while True:
             try:

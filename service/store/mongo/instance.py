@@ -21,3 +21,16 @@ async def read_instance(database: Database) -> UUID:
     if (found := await database["meta"].find_one(INSTANCE)) is None:
         raise Unavailable  # the database is being restored; the next start creates one
     return UUID(found["uuid"])
+
+
+async def read_origin(database: Database) -> UUID:
+    """Where records with ids of this database were created. Unlike its identity, no other database has it."""
+    found = await database["meta"].find_one(INSTANCE) or {}
+    return UUID(found["origin"]) if "origin" in found else await read_instance(database)
+
+
+async def adopt_instance(database: Database, uuid: UUID) -> None:
+    """Give an empty database the identity of the one whose records are about to be imported: identifiers in
+    feeds stay the same."""
+    adopted = {"$set": {"uuid": str(uuid), "origin": str(await read_origin(database))}}
+    await database["meta"].update_one(INSTANCE, adopted)

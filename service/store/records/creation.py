@@ -25,6 +25,7 @@ from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
 from service.store.mongo.inserts import violates
 from service.store.records.drafting import CONFLICTS, Drafter
+from service.store.records.imported import ImportedRecords
 
 log = logging.getLogger("kalends.store")
 MAX_GROUP = 32
@@ -45,7 +46,10 @@ class NewRecord:
     caller: Caller
     problems: Problems = field(default_factory=Problems)
     import_key: bytes | None = None
-    """If it is imported: identifies its line. A unique index keeps a line from being stored twice."""
+    """If it is imported: identifies what it is imported from. A unique index keeps it from being stored
+    twice."""
+    id: int | None = None
+    """The id that it had where it is imported from, if it can keep it."""
 
 
 Outcomes = dict[NewRecord, Document | Exception]
@@ -87,9 +91,7 @@ class Creator:
 
     async def imported(self, kind: Kind, keys: Iterable[bytes]) -> set[bytes]:
         """Those of the keys whose lines were imported before."""
-        query = {"import_key": {"$in": [Binary(key) for key in keys]}}
-        rows = self._database[kind.plural].find(query, {"import_key": 1})
-        return {bytes(row["import_key"]) async for row in rows}
+        return set(await ImportedRecords(self._database).find(kind, keys))
 
     async def create_many(self, kind: Kind, rows: Sequence[NewRecord]) -> Outcomes:
         """Create records together; return each of them, or why it was not created."""
@@ -126,6 +128,8 @@ class Creator:
                 drafts[row] = self._drafter.build(kind, row.data, row.caller, fields)
                 if row.import_key:
                     drafts[row]["import_key"] = Binary(row.import_key)
+                if row.id:
+                    drafts[row]["_id"] = row.id
             except Problem as problem:
                 refused[row] = problem
         if not kind.is_post:

@@ -82,13 +82,16 @@ class Drafter:
         return record | counters | head
 
     async def complete(self, kind: Kind, records: Sequence[Document], *, expect_free: bool = False) -> None:
-        """Give every record its id, a free slug and its search fields."""
+        """Give every record its id unless it has one, a free slug and its search fields."""
         slugs = await self.slugs.free_for_all(
             kind.plural, [record["slug"] for record in records], expect_free=expect_free
         )
-        ids = await self._ids.many(kind.id_space, len(records))
-        for record, slug, id in zip(records, slugs, ids, strict=True):
-            record.update(slug=slug, _id=id)
+        without_id = [record for record in records if record.get("_id", 0) <= 0]  # or a temporary one
+        ids = await self._ids.many(kind.id_space, len(without_id))
+        for record, id in zip(without_id, ids, strict=True):
+            record["_id"] = id
+        for record, slug in zip(records, slugs, strict=True):
+            record["slug"] = slug
         found = await self.vocabulary.all_searchable(kind, records)
         for record, searchable in zip(records, found, strict=True):
             record.update(searchable)

@@ -10,7 +10,8 @@ import pymongo
 from schemas.caller import Caller
 from schemas.errors import Problem, Unavailable
 from schemas.kind import Kind
-from service.ndjson import ImportRow
+from schemas.site import Site
+from service.imports.ndjson import ImportRow
 from service.store.records.creation import AlreadyImported, Creator, NewRecord
 
 BATCH_SECONDS = 60
@@ -49,4 +50,17 @@ async def import_rows(
             outcome.refused[records[record].number] = refusal
         else:
             outcome.imported += 1
+    return outcome
+
+
+async def check_rows(site: Site, kind: Kind, rows: Sequence[ImportRow]) -> ImportOutcome:
+    """In a dry run: find problems that the validation of single fields does not, such as an end before the
+    start. Links are not looked up."""
+    outcome = ImportOutcome()
+    for row in rows:
+        try:
+            kind.normalize(row.data, None, site)
+            outcome.imported += 1
+        except Problem as problem:
+            outcome.refused[row.number] = problem
     return outcome

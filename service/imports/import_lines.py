@@ -1,4 +1,4 @@
-"""`kalends import`: import records from a file with one JSON object per line."""
+"""Imports NDJSON in the form that `POST` accepts: one record of the same kind on each line."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
-from config import SettingError, Settings
+from config import Settings
 from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
 from schemas.errors import Problem
 from service.database import opened
-from service.import_rows import ImportOutcome, import_rows
-from service.ndjson import ImportLine, ImportRow, LineBatch, parse_lines, read_batches
+from service.imports.import_rows import ImportOutcome, check_rows, import_rows
+from service.imports.ndjson import ImportLine, ImportRow, LineBatch, parse_lines, read_batches
+from service.imports.options import ImportOptions
+from service.imports.outcome import reasons_of
 from service.progress import Progress
 
 T = TypeVar("T")
@@ -30,48 +31,33 @@ MAX_CONCURRENT_BATCHES = 3
 """Batches stored concurrently; MongoDB uses one core for each."""
 
 
-async def import_file(
-    settings: Settings, path: str, plural: str, author: int, *, ignore_unknown: bool = False
-) -> int:
+async def import_lines(settings: Settings, file: BinaryIO, size: int, options: ImportOptions) -> int:
     """Import the lines that have not been imported yet, and print a summary; return 1 if any were refused."""
-    kind = BY_PLURAL[plural]
-    caller = replace(EVERYBODY, id=author)
-    with opened_file(path) as (file, size):
-        async with opened(settings) as (store, location), tasks() as start:
-            print(f"Importing into {location}", file=sys.stderr)
-            progress, total = Progress(sys.stderr, size), ImportOutcome()
-            read_rows = partial(parse_lines, kind=kind, site=store.site, ignore_unknown=ignore_unknown)
-            prepared_batches = read_ahead(
-                read_batches(file, kind, settings.max_body),
-                partial(store.creator.imported, kind),
-                read_rows,
-                start,
-            )
-            async for end, outcome in store_batches(
-                prepared_batches, partial(import_rows, store.creator, kind, caller), start
-            ):
-                for line in error_lines(outcome):
-                    progress.print_line(line)
-                total += outcome
-                progress.show(end, total.imported + total.existing + len(total.refused))
+    kind = BY_PLURAL[options.kind]
+    caller = replace(EVERYBODY, id=options.author)
+    async with opened(settings) as (store, location), tasks() as start:
+        print(f"{options.activity} {location}", file=sys.stderr)
+        progress, total = Progress(sys.stderr, size), ImportOutcome()
+        read_rows = partial(parse_lines, kind=kind, site=store.site, ignore_unknown=options.ignore_unknown)
+        prepared_batches = read_ahead(
+            read_batches(file, kind, settings.max_body),
+            partial(store.creator.imported, kind),
+            read_rows,
+            start,
+        )
+        store_rows = (
+            partial(check_rows, store.site, kind)
+            if options.dry_run
+            else partial(import_rows, store.creator, kind, caller)
+        )
+        async for end, outcome in store_batches(prepared_batches, store_rows, start):
+            for line in error_lines(outcome):
+                progress.print_line(line)
+            total += outcome
+            progress.show(end, total.imported + total.existing + len(total.refused))
     progress.clear()
     print(f"{total.imported} imported, {total.existing} already there, {len(total.refused)} refused")
     return 1 if total.refused else 0
-
-
-@contextmanager
-def opened_file(path: str) -> Iterator[tuple[BinaryIO, int]]:
-    """The file and its size; 0 for standard input, whose size is unknown."""
-    if path == "-":
-        yield sys.stdin.buffer, 0
-        return
-    try:
-        size = Path(path).stat().st_size
-        file = Path(path).open("rb")  # noqa: SIM115 - errors while reading must not be caught here
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from None
-    with file:
-        yield file, size
 
 
 @dataclass
@@ -151,10 +137,4 @@ async def prepare_batch(
 def error_lines(outcome: ImportOutcome) -> Iterator[str]:
     """Error messages for each refused line, one per field."""
     for number, problem in sorted(outcome.refused.items()):
-        params = problem.data.get("params")
-        messages = (
-            [f"{name}: {text}" for name, text in params.items()]
-            if isinstance(params, dict)
-            else [problem.text]
-        )
-        yield from (f"line {number}: {text}" for text in messages)
+        yield from (f"line {number}: {text}" for text in reasons_of(problem))

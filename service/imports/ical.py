@@ -1,0 +1,151 @@
+"""Reads iCalendar files: single events, and the occurrences of series within a window of time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from typing import NamedTuple, cast
+
+from icalendar import Calendar, Event
+
+from schemas import EVENT
+from schemas.site import Site
+from schemas.zones import Zone, parse_zone
+from service.imports.ical_series import Unreadable, many, moment, occurrence_key, occurrences
+from service.imports.ical_text import CALENDAR_ZONE, Component, components
+from service.imports.ical_values import values_of
+from service.imports.item import Entry, Item, Refusal, Series
+
+CALENDAR = "BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n"
+BROKEN = (Unreadable, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, OSError)
+"""What libraries raise for events that are not valid."""
+
+
+TIMES = {"DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID"}
+
+
+class Part(NamedTuple):
+    """An event, or a part of a series: its rule, or a changed occurrence."""
+
+    line: int
+    event: Event
+
+    @property
+    def is_in_series(self) -> bool:
+        return any(name in self.event for name in ("RRULE", "RDATE", "RECURRENCE-ID"))
+
+    @property
+    def revision(self) -> int:
+        sequence = self.event.get("SEQUENCE", 0)
+        return sequence if isinstance(sequence, int) else 0
+
+
+class CalendarSource:
+    """The events of an iCalendar file, grouped by UID."""
+
+    notices = ()
+    position = 0
+
+    def __init__(self, name: str, text: str, site: Site, since: date, until: date) -> None:
+        self.name, self._since, self._until = name, since, until
+        self._zone: Zone = site.zone
+        self._refused: list[Refusal] = []
+        self._by_uid: dict[str, list[Part]] = {}
+        self._parse(list(components(text, name)))
+        self.size = len(self._by_uid)
+
+    def _parse(self, found: Sequence[Component]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the names of time zones
+            for one in found:
+                if one.name == "VTIMEZONE":
+                    with suppress(*BROKEN):  # events that refer to it are refused
+                        Calendar.from_ical(CALENDAR.format(one.text))  # makes the zone known to events
+                elif one.name == CALENDAR_ZONE:
+                    self._zone = known_zone(one.text, self._zone)
+            for one in found:
+                if one.name == "VEVENT":
+                    self._add(one)
+
+    def _add(self, component: Component) -> None:
+        try:
+            event = cast(Event, Event.from_ical(component.text))
+            refuse_invalid(event)
+            uid = str(event.get("UID", "")).strip()
+            uid = uid or f"{event.get('SUMMARY')} {moment(event, 'DTSTART')}"
+        except BROKEN as error:
+            self._refused.append(refusal(component.line, error))
+        else:
+            self._by_uid.setdefault(uid, []).append(Part(component.line, event))
+
+    async def items(self) -> AsyncIterator[Entry]:
+        for refused in self._refused:
+            yield refused
+        for uid, parts in self._by_uid.items():
+            self.position += 1
+            for entry in self._entries(uid, parts):
+                yield entry
+
+    def _entries(self, uid: str, parts: Sequence[Part]) -> list[Entry]:
+        """The items of an event or a series, and what is left of it, or why it cannot be imported."""
+        try:
+            is_series = any(part.is_in_series for part in parts)
+            items = self._series(uid, parts) if is_series else [self._single(uid, parts)]
+            return [*items, self._what_is_left(uid, parts, [item.key for item in items])]
+        except BROKEN as error:
+            return [refusal(parts[0].line, error)]
+
+    def _single(self, uid: str, parts: Sequence[Part]) -> Item:
+        latest = max(parts, key=lambda part: part.revision)
+        return self._item(latest.event, latest.line, occurrence_key(uid, None))
+
+    def _series(self, uid: str, parts: Sequence[Part]) -> list[Item]:
+        lines = {occurrence_key(uid, at): part.line for part in parts if (at := recurrence_id(part.event))}
+        items: dict[bytes, Item] = {}
+        for event in occurrences([part.event for part in parts], self._since, self._until):
+            key = occurrence_key(uid, moment(event, "RECURRENCE-ID"))
+            if key in items:  # a change of all later ones gives them its own RECURRENCE-ID
+                key = occurrence_key(uid, moment(event, "DTSTART"))
+            items[key] = self._item(event, lines.get(key, parts[0].line), key)
+        return list(items.values())
+
+    def _item(self, event: Event, line: int, key: bytes) -> Item:
+        is_cancelled = str(event.get("STATUS", "")).upper() == "CANCELLED"
+        return Item(EVENT, key, f"line {line}", None if is_cancelled else values_of(event, self._zone))
+
+    def _what_is_left(self, uid: str, parts: Sequence[Part], keys: Sequence[bytes]) -> Series:
+        """Occurrences in the window, or the single event that a series was before, that are gone."""
+        moved = [occurrence_key(uid, at) for part in parts if (at := recurrence_id(part.event))]
+        single = occurrence_key(uid, None)
+        window = occurrence_key(uid, self._since), occurrence_key(uid, self._until)
+        return Series(EVENT, f"line {parts[0].line}", ((single, single), window), frozenset((*keys, *moved)))
+
+
+def recurrence_id(event: Event) -> date | None:
+    return moment(event, "RECURRENCE-ID") if "RECURRENCE-ID" in event else None
+
+
+def refuse_invalid(event: Event) -> None:
+    """Refuse an event whose times are not valid; other invalid properties are left out."""
+    for name, message in event.errors:
+        if name in TIMES:
+            raise Unreadable(f"{name}: {message}")
+    for name in TIMES & event.keys():
+        for value in many(event[name]):
+            at = getattr(value, "dt", None)
+            if "TZID" in getattr(value, "params", ()) and isinstance(at, datetime) and at.tzinfo is None:
+                zone = value.params["TZID"]
+                raise Unreadable(f"{name}: unknown time zone {zone}, and the file does not define it")
+
+
+def known_zone(name: str, default: Zone) -> Zone:
+    try:
+        return parse_zone(name)
+    except ValueError:
+        return default
+
+
+def refusal(line: int, error: Exception) -> Refusal:
+    return Refusal(EVENT, f"line {line}", " ".join(str(error).split())[:300] or type(error).__name__)

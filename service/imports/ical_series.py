@@ -1,0 +1,75 @@
+"""Expands series of events into their occurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time
+from math import prod
+from typing import Any
+
+import recurring_ical_events
+from icalendar import Calendar, Event
+
+from service.imports.item import key_of
+
+MAX_OCCURRENCES = 5000
+"""Occurrences of one series in the window."""
+MAX_PER_DAY = 24
+FREQUENT = {"SECONDLY", "MINUTELY"}
+BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+NO_OCCURRENCE = bytes(8)
+"""Ends the key of an event that is not in a series."""
+
+
+class Unreadable(Exception):
+    """An event cannot be imported; the message says why."""
+
+
+def occurrences(events: Sequence[Event], since: date, until: date) -> list[Event]:
+    """The occurrences of a series in a window of time, each with its RECURRENCE-ID."""
+    for event in events:
+        for rule in many(event.get("RRULE")):
+            _check(rule)
+    calendar = Calendar()
+    for event in events:
+        calendar.add_component(event)
+    found: list[Event] = recurring_ical_events.of(calendar).between(since, until)
+    if len(found) > MAX_OCCURRENCES:
+        raise Unreadable(
+            f"RRULE: more than {MAX_OCCURRENCES} occurrences until {until}; choose a nearer --until"
+        )
+    return found
+
+
+def _check(rule: Any) -> None:
+    """Refuse rules whose occurrences would take very long to compute."""
+    times = prod(len(rule[name]) for name in ("BYHOUR", "BYMINUTE", "BYSECOND") if name in rule)
+    if FREQUENT & {str(name).upper() for name in rule.get("FREQ", ())} or times > MAX_PER_DAY:
+        raise Unreadable(f"RRULE: repeats more than {MAX_PER_DAY} times a day")
+    if any(interval < 1 for interval in rule.get("INTERVAL", ())):
+        raise Unreadable("RRULE: INTERVAL must be at least 1")
+
+
+def many(value: Any) -> Iterable[Any]:
+    """The values of a property that may be missing or given several times."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def moment(event: Event, name: str) -> date:
+    """A time of an event: a date, or a date with a time."""
+    found = getattr(event.get(name), "dt", None)
+    if not isinstance(found, date):
+        raise Unreadable(
+            f"{name}: not a valid date: {event[name]}" if name in event else f"{name} is missing"
+        )
+    return found
+
+
+def occurrence_key(uid: str, at: date | None) -> bytes:
+    """The key of an event, or of the occurrence of a series that would begin at this time. The keys of a
+    series are in the order of these times."""
+    if at is None:
+        return key_of("ical", uid) + NO_OCCURRENCE
+    begin = at if isinstance(at, datetime) else datetime.combine(at, time())
+    utc = begin.replace(tzinfo=begin.tzinfo or UTC)
+    return key_of("ical", uid) + (1 + int((utc - BEGINNING).total_seconds())).to_bytes(8, signed=True)
