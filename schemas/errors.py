@@ -37,6 +37,14 @@ class Problem(Exception):
         super().__init__(str(self.text))
 
 
+def reasons_of(problem: Problem) -> list[str]:
+    """The messages of a problem, one for each field."""
+    params = problem.data.get("params")
+    if isinstance(params, dict):
+        return [f"{name}: {text}" for name, text in params.items()]
+    return [str(problem.text)]
+
+
 class InvalidJson(Problem):
     """The body is not JSON, or not an object."""
 

@@ -16,8 +16,8 @@ from schemas.formats import Feed
 from schemas.formats.ical import ICALENDAR
 from schemas.kind import Document, Kind, RenderContext, reader_of
 from service.database import opened
-from service.imports.export_lines import HEADER, INSTANCE, linked_fields
-from service.imports.site_values import TIMES, unambiguous_time
+from service.imports.ndjson.export_source import HEADER, INSTANCE, linked_fields
+from service.imports.site.values import TIMES, unambiguous_time
 from service.progress import Progress
 from service.store import Store
 from service.store.records.drafting import parent_field

@@ -12,8 +12,8 @@ from pymongo.errors import WriteError
 from schemas import EVENT
 from schemas.caller import EVERYBODY
 from schemas.errors import Unavailable
-from service.imports.import_rows import ImportOutcome, import_rows
-from service.imports.ndjson import ImportLine, ImportRow, parse_lines
+from service.imports.ndjson.lines import ImportLine, ImportRow, parse_lines
+from service.imports.ndjson.rows import ImportOutcome, import_rows
 from service.store import Store
 from service.store.mongo.inserts import insert_each
 from tests.checker import agrees

@@ -11,7 +11,7 @@ from getpass import getpass
 from config import SettingError
 from schemas import EVENT, KINDS
 from service.commands.parser import Parser, nearest
-from service.imports.csv_columns import KNOWN
+from service.imports.csv.columns import KNOWN
 from service.imports.options import ImportOptions
 
 PASSWORD_VARIABLE = "IMPORT_PASSWORD"  # noqa: S105 - not the password itself

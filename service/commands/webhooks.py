@@ -13,14 +13,14 @@ from urllib.parse import urlencode, urlsplit
 from config import SettingError, Settings
 from schemas.caller import Role
 from schemas.changes import EVENT_FILTERS, kinds_of
-from schemas.errors import InvalidFields, Problems
+from schemas.errors import InvalidFields, Problems, reasons_of
 from schemas.kind import Document
 from service.commands.tokens import format_time, table
 from service.database import opened
 from service.store import Store
 from service.store.webhooks import Subscription
 from service.webhooks.addresses import AddressRefused, GuardedResolver, Network, check_url
-from service.webhooks.delivery import caller_of, query_of, reason
+from service.webhooks.delivery import caller_of, query_of
 from service.webhooks.sending import Message, open_sender
 
 HEADER = ("ID", "URL", "CHANGES", "LAST DELIVERY (UTC)", "STATE")
@@ -69,7 +69,7 @@ async def first_token(store: Store, subscription: Subscription) -> str:
         query = query_of(subscription.query, store.site)
         page = await store.changes(kinds_of(query), query, caller_of(subscription.role), Problems())
     except InvalidFields as problem:
-        raise SettingError(reason(problem)) from None
+        raise SettingError(" ".join(reasons_of(problem))) from None
     return page.next
 
 

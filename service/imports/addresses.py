@@ -15,8 +15,8 @@ from service.imports.fetching import Answer, Fetcher, shown
 from service.imports.item import Source, SourceError
 from service.imports.opening import MAX_FILE_BYTES, recognized
 from service.imports.options import ImportOptions
-from service.imports.site import SiteSource
-from service.imports.site_lists import API_PATHS, MAX_PAGE_BYTES, ROUTE, json_object, message_of
+from service.imports.site.lists import API_PATHS, MAX_PAGE_BYTES, ROUTE, json_object, message_of
+from service.imports.site.source import SiteSource
 
 PLAIN_ROUTE = "/tribe/events/v1"
 """The same for sites of the reference service without readable links."""

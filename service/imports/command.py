@@ -13,10 +13,10 @@ from schemas.caller import Caller, Role
 from service.database import opened
 from service.imports.addresses import open_address
 from service.imports.batches import batches
-from service.imports.export_lines import ExportSource
 from service.imports.fetching import fetcher
-from service.imports.import_lines import import_lines
 from service.imports.item import Source, SourceError
+from service.imports.ndjson.command import import_lines
+from service.imports.ndjson.export_source import ExportSource
 from service.imports.opening import opened_file, recognized
 from service.imports.options import ImportOptions
 from service.imports.storing import ItemImporter

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from config import SettingError
 from schemas.site import Site
-from service.imports.csv_rows import CsvSource
-from service.imports.export_lines import ExportSource, is_export
-from service.imports.ical import CalendarSource
+from service.imports.csv.source import CsvSource
+from service.imports.ical.source import CalendarSource
 from service.imports.item import Source, SourceError
+from service.imports.ndjson.export_source import ExportSource, is_export
 from service.imports.options import ImportOptions
 
 MAX_FILE_BYTES = 200_000_000

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from schemas import KINDS
-from schemas.errors import Problem
 from schemas.kind import Kind
 
 RESULTS = ("new", "changed", "same", "refused")
@@ -39,11 +38,3 @@ class Outcome:
                 )
         if not self.total:
             yield "no records found"
-
-
-def reasons_of(problem: Problem) -> list[str]:
-    """The messages of a problem, one for each field."""
-    params = problem.data.get("params")
-    if isinstance(params, dict):
-        return [f"{name}: {text}" for name, text in params.items()]
-    return [str(problem.text)]

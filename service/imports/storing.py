@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from schemas.errors import InvalidFields, Problem, Unavailable
+from schemas import EVENT
+from schemas.errors import InvalidFields, Problem, Unavailable, reasons_of
 from schemas.kind import Document, Kind, load_valid
 from service.imports.batches import slices
 from service.imports.item import Entry, Item, Refusal, Series
 from service.imports.linking import LinkedIds, MissingLink, linked_ids
-from service.imports.outcome import Outcome, reasons_of
-from service.imports.settled import is_settled
+from service.imports.outcome import Outcome
 from service.imports.writing import New, Writer
 from service.store import Store
 from service.store.records.creation import AlreadyImported
 from service.store.records.imported import Imported
 
+CANCELLED_HASH = Item(EVENT, b"", "", None).hash
 NOT_LINKED = "The record that it links to is missing in the source, or was refused."
 
 
@@ -111,3 +112,13 @@ class ItemImporter:
         self.outcome.add(kind, "refused")
         for reason in reasons:
             self._report(f"{where}: {reason}")
+
+
+def is_settled(item: Item, found: Imported | None) -> bool:
+    """Whether there is nothing to do: nothing has changed in the source, it was cancelled and is not here, or
+    somebody has moved it to the trash here."""
+    if found is None:
+        return item.values is None
+    if found.hash == item.hash:
+        return True
+    return found.status == "trash" and (item.values is None or found.hash != CANCELLED_HASH)

@@ -10,9 +10,9 @@ import pymongo
 from schemas.caller import Caller
 from schemas.errors import DuplicateTermSlug, Problem
 from schemas.kind import Document, Kind
-from service.imports.import_rows import BATCH_SECONDS
 from service.imports.item import Item
 from service.imports.linking import LinkedIds
+from service.imports.ndjson.rows import BATCH_SECONDS
 from service.store import Store
 from service.store.records.creation import NewRecord
 from service.store.records.imported import Imported

@@ -23,7 +23,7 @@ from handlers.store_protocol import ToldChange
 from schemas.caller import PUBLIC, Caller, Role
 from schemas.changes import MAX_CHANGES, ChangesInput
 from schemas.dates import show
-from schemas.errors import InvalidFields, Problem, Problems, TokenExpired
+from schemas.errors import InvalidFields, Problem, Problems, TokenExpired, reasons_of
 from schemas.kind import Document, RenderContext, load
 from schemas.site import Site
 from service.background import background_task
@@ -90,7 +90,7 @@ class Deliverer:
             try:
                 page, changes = await self._read(webhook)
             except (TokenExpired, InvalidFields) as problem:
-                await self._store.webhooks.pause(webhook, reason(problem))
+                await self._store.webhooks.pause(webhook, " ".join(reasons_of(problem)))
                 return
             for change, body in changes:
                 if not (sent := await self._send(webhook, change, body)):
@@ -132,11 +132,6 @@ def message_of(webhook: Document, change: ToldChange, body: bytes) -> Message:
         "timestamp": show(change.at).replace(" ", "T") + "Z",
     }
     return Message(f"{webhook['_id']}.{change.token}", to_json(head)[:-1] + b',"data":' + body + b"}")
-
-
-def reason(problem: Problem) -> str:
-    params = problem.data.get("params")
-    return " ".join(f"{name}: {text}" for name, text in params.items()) if params else str(problem.text)
 
 
 @asynccontextmanager

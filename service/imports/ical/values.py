@@ -15,7 +15,7 @@ from schemas.dates import show
 from schemas.kind import Document
 from schemas.text_fields import EMAIL, URL
 from schemas.zones import Zone, parse_zone
-from service.imports.ical_series import many, moment
+from service.imports.ical.series import many, moment
 from service.imports.item import without_empty
 
 MARKUP = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)

@@ -12,8 +12,8 @@ from schemas.event_representation import LINKED
 from schemas.kind import Kind
 from service.imports.fetching import Fetcher, shown
 from service.imports.item import Item, Refusal, key_of
-from service.imports.site_lists import SiteLists, identity
-from service.imports.site_values import id_of, is_id, linked_records, values_of
+from service.imports.site.lists import SiteLists, identity
+from service.imports.site.values import id_of, is_id, linked_records, values_of
 
 ORDER = (CATEGORY, TAG, VENUE, ORGANIZER, EVENT)
 

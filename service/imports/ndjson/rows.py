@@ -11,7 +11,7 @@ from schemas.caller import Caller
 from schemas.errors import Problem, Unavailable
 from schemas.kind import Kind
 from schemas.site import Site
-from service.imports.ndjson import ImportRow
+from service.imports.ndjson.lines import ImportRow
 from service.store.records.creation import AlreadyImported, Creator, NewRecord
 
 BATCH_SECONDS = 60

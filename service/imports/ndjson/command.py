@@ -14,12 +14,11 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 from config import Settings
 from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
-from schemas.errors import Problem
+from schemas.errors import Problem, reasons_of
 from service.database import opened
-from service.imports.import_rows import ImportOutcome, check_rows, import_rows
-from service.imports.ndjson import ImportLine, ImportRow, LineBatch, parse_lines, read_batches
+from service.imports.ndjson.lines import ImportLine, ImportRow, LineBatch, parse_lines, read_batches
+from service.imports.ndjson.rows import ImportOutcome, check_rows, import_rows
 from service.imports.options import ImportOptions
-from service.imports.outcome import reasons_of
 from service.progress import Progress
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from schemas import CATEGORY, EVENT, TAG
 from schemas.kind import Kind
 from service.imports.fetching import Answer, Fetcher, shown
 from service.imports.item import SourceError
-from service.imports.site_values import id_of
+from service.imports.site.values import id_of
 
 API_PATHS = ("wp-json/tribe/events/v1", "calendar/events/v1")
 """Where sites of the reference service and other Kalends have their interface."""

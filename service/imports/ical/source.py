@@ -13,9 +13,9 @@ from icalendar import Calendar, Event
 from schemas import EVENT
 from schemas.site import Site
 from schemas.zones import Zone, parse_zone
-from service.imports.ical_series import Unreadable, many, moment, occurrence_key, occurrences
-from service.imports.ical_text import CALENDAR_ZONE, Component, components
-from service.imports.ical_values import values_of
+from service.imports.ical.components import CALENDAR_ZONE, Component, components
+from service.imports.ical.series import Unreadable, many, moment, occurrence_key, occurrences
+from service.imports.ical.values import values_of
 from service.imports.item import Entry, Item, Refusal, Series
 
 CALENDAR = "BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n"

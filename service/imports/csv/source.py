@@ -9,7 +9,7 @@ from datetime import datetime
 
 from schemas import EVENT
 from schemas.kind import Document, Kind
-from service.imports.csv_columns import (
+from service.imports.csv.columns import (
     CLOCKS,
     KINDS,
     KNOWN,

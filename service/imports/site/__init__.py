@@ -1,0 +1,1 @@
+"""Reads a site of the reference service, or another Kalends."""
