@@ -17,12 +17,14 @@ from handlers.store_protocol import ChangesPage, Store, ToldChange
 from handlers.streamed_response import StreamedResponse
 from schemas.changes import ChangesInput, kinds_of
 from schemas.dates import show
-from schemas.errors import Problem, Problems
+from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, RenderContext, load_valid
 from schemas.site import Site
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close connections on which nothing is sent for long."""
+RETRY_SECONDS = 1.0
+"""Pause while MongoDB is not available."""
 MAX_STREAM_SECONDS = 600.0
 """Streams end, and clients connect again: with a revoked token they cannot."""
 EVENT_STREAM = "text/event-stream"
@@ -74,6 +76,9 @@ class ChangesHandlers:
             position = self.store.feed.position
             try:
                 read = await self.read(query | {"since": page.next}, Problems(), context)
+            except Unavailable:  # a browser that is answered 503 would not connect again
+                read = (page, [])
+                await asyncio.sleep(RETRY_SECONDS)
             except Problem:
                 return  # the client connects again, and is told what is wrong
 

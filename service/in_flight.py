@@ -24,6 +24,12 @@ DRAIN_POLL_SECONDS = 0.1
 OVERDUE_CHECK_SECONDS = 0.5
 """Seconds between checks for overdue requests: a timer for each request would be too expensive."""
 
+BUSY = Text("The service is busy; try again.")
+
+
+def is_endless(response: web.StreamResponse) -> bool:
+    return isinstance(response, StreamedResponse) and response.is_endless
+
 
 def is_health(request: web.Request) -> bool:
     """Health checks are exempt from the rate and concurrency limits."""
@@ -50,6 +56,8 @@ class InFlight:
         self._streams: dict[StreamedResponse, object] = {}
         """Responses that are being sent, with their connections. They have no time limit: a client may be
         slow to read."""
+        self._endless: dict[StreamedResponse, object] = {}
+        """Those without an end. They have a limit of their own: they must not keep out other requests."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_draining = False
 
@@ -57,10 +65,10 @@ class InFlight:
     async def enforce_limits(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Reject requests above the concurrency limit, and cancel those that exceed the time limit."""
         if len(self._pending) + len(self._streams) >= self._max_concurrent and not is_health(request):
-            raise Unavailable(Text("The service is busy; try again."))
+            raise Unavailable(BUSY)
         pending = self._track(request)
         try:
-            return await handler(request)
+            response = await handler(request)
         except asyncio.CancelledError:
             if not pending.is_timed_out:
                 raise
@@ -68,22 +76,25 @@ class InFlight:
             raise TimeoutError from None
         finally:
             del self._pending[pending]
+        if is_endless(response) and len(self._endless) >= self._max_concurrent:
+            raise Unavailable(BUSY)
+        return response
 
     @contextmanager
     def streaming(self, response: StreamedResponse, connection: object) -> Iterator[None]:
         """Count a response as in flight until it is sent; stop an endless one during shutdown."""
-        self._streams[response] = connection
+        streams = self._endless if response.is_endless else self._streams
+        streams[response] = connection
         if self._is_draining:
             self._stop_endless()
         try:
             yield
         finally:
-            del self._streams[response]
+            del streams[response]
 
     def _stop_endless(self) -> None:
-        for response in self._streams:
-            if response.is_endless:
-                response.stop()
+        for response in self._endless:
+            response.stop()
 
     def close_if_draining(self, response: web.StreamResponse) -> None:
         if self._is_draining:
@@ -137,7 +148,8 @@ class InFlight:
                     connection.force_close()
 
     def _busy(self) -> set[object]:
-        return {pending.connection for pending in self._pending} | set(self._streams.values())
+        streams = (*self._streams.values(), *self._endless.values())
+        return {pending.connection for pending in self._pending} | set(streams)
 
 
 IN_FLIGHT = web.AppKey("in_flight", InFlight)

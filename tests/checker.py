@@ -9,6 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+import pytest
+from bson import Timestamp
+from pymongo.errors import OperationFailure
+
 from schemas import KINDS, Kind
 from schemas.event_representation import LINKED
 from schemas.kind import texts
@@ -16,6 +20,7 @@ from schemas.link_refs import name_key
 from schemas.text_normalization import fold, tokens, without_markup
 from schemas.zones import parse_zone
 from service.store import Store
+from service.store.change_feed import HISTORY_LOST
 from service.store.links.fanout import copy_of
 
 DEADLINE = 60.0
@@ -173,3 +178,16 @@ def _wrong_words(kind: Kind, records: Rows, numbers: Mapping[str, int]) -> Itera
             yield f"{kind.name} {id}: the numbers of its words are wrong"
         if record["sort"] != fold(record[kind.name_field])[:100]:
             yield f"{kind.name} {id}: sorted by {record['sort']!r}"
+
+
+async def lose_changes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oplog does not reach back to the checkpoint: MongoDB refuses to open the change stream there."""
+
+    def refuses(*arguments: Any, start_at_operation_time: Timestamp, **options: Any) -> Any:
+        monkeypatch.undo()
+        raise OperationFailure("too old", HISTORY_LOST)
+
+    await store.feed.close()
+    monkeypatch.setattr(store.feed._database, "watch", refuses)
+    await store.feed.catch_up()
+    assert store.feed.has_lost_changes

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from bson import Timestamp
-from pymongo.errors import OperationFailure
+from pymongo.errors import AutoReconnect, NetworkTimeout
 
-from service.store.change_feed import CHECKPOINT, HISTORY_LOST
-from tests.conftest import Api
+from service.store.change_feed import CHECKPOINT
+from tests.checker import lose_changes, until
+from tests.conftest import Api, MakeApi
 from tests.mirror import Get, Mirror
 
 Pair = tuple[Api, Api]
@@ -226,15 +226,7 @@ async def test_lost_changes_are_found_by_comparison(api: Api, monkeypatch: pytes
     await api.store.log.update()
     await log.delete_many({"_id": {"$gt": before["number"]}})
     await meta.replace_one({"_id": CHECKPOINT}, before)
-    await api.store.feed.close()
-
-    def refuses(*arguments: Any, start_at_operation_time: Timestamp, **options: Any) -> Any:
-        monkeypatch.undo()
-        raise OperationFailure("too old", HISTORY_LOST)
-
-    monkeypatch.setattr(api.store.feed._database, "watch", refuses)
-    await api.store.feed.catch_up()
-    assert api.store.feed.has_lost_changes
+    await lose_changes(api.store, monkeypatch)
     await api.store.maintain()
     await mirror.follow(get)
     assert await mirror.differences(get) == {}
@@ -398,6 +390,44 @@ async def test_a_stream_without_changes_sends_heartbeats(api: Api, monkeypatch: 
     async with asyncio.timeout(30), api.client.get(address) as answer:
         lines = [(await answer.content.readline()).decode() for _ in range(6)]
     assert lines == [f"id: {token}\n", "\n"] * 3
+
+
+async def test_a_stream_goes_on_after_an_outage(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.changes.RETRY_SECONDS", 0.05)
+    outages = [AutoReconnect("down"), NetworkTimeout("slow")]
+    checkpoint = api.store.log.checkpoint
+
+    async def fails() -> Any:
+        if outages and is_following.is_set():
+            raise outages.pop()
+        return await checkpoint()
+
+    is_following = asyncio.Event()
+    monkeypatch.setattr(api.store.log, "checkpoint", fails)
+
+    async def later() -> int:
+        await asyncio.sleep(0.5)
+        is_following.set()
+        return int((await api.event())["id"])
+
+    events, id = await asyncio.gather(events_of(api, "/changes/stream", 1, {}), later())
+    assert [change["id"] for _, change in events] == [id]
+    assert outages == []
+
+
+async def test_streams_have_a_limit_of_their_own(make_api: MakeApi) -> None:
+    api = await make_api(max_concurrent=2)
+    address = f"{api.store.site.namespace}/changes/stream"
+    async with api.client.get(address) as first, api.client.get(address) as second:
+        assert (first.status, second.status) == (200, 200)
+        assert (await api.get("/changes/stream"))[0] == 503
+        assert (await api.get("/events"))[0] == 200
+
+    async def is_free() -> bool:
+        async with api.client.get(address) as third:
+            return third.status == 200
+
+    await until(is_free)
 
 
 async def test_a_stream_ends_so_that_clients_log_in_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

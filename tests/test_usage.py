@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from bson import Timestamp
-from pymongo.errors import OperationFailure, WriteError
+from pymongo.errors import WriteError
 
 from schemas.site import Site
 from service.store import open_store
-from service.store.change_feed import CHECKPOINT, HISTORY_LOST
+from service.store.change_feed import CHECKPOINT
 from service.store.mongo.inserts import insert_each
 from service.store.records.drafting import Drafter
-from tests.checker import agrees, differences
+from tests.checker import agrees, differences, lose_changes
 from tests.conftest import Api
 
 Pair = tuple[Api, Api]
@@ -153,16 +153,9 @@ async def test_lost_changes_are_counted_anew(api: Api, monkeypatch: pytest.Monke
     """The oplog does not reach back to the checkpoint: MongoDB refuses to open the stream."""
     await api.event(**LINKS)
     await differences(api.store)
-    await api.store.feed.close()
     await api.store.database["tags"].update_many({}, {"$set": {"events.publish": 99}})
 
-    def refuses(*arguments: Any, start_at_operation_time: Timestamp, **options: Any) -> Any:
-        monkeypatch.undo()
-        raise OperationFailure("too old", HISTORY_LOST)
-
-    monkeypatch.setattr(api.store.feed._database, "watch", refuses)
-    await api.store.feed.catch_up()
-    assert api.store.feed.has_lost_changes
+    await lose_changes(api.store, monkeypatch)
     checkpoint = await api.store.database["meta"].find_one({"_id": CHECKPOINT})
     await api.event(**LINKS)
     await api.store.log.update()

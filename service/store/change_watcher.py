@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+
+from pymongo.errors import PyMongoError
 
 from service.store.change_feed import ChangeFeed
 
@@ -26,4 +29,5 @@ class ChangeWatcher:
 
     async def _read_later(self) -> None:
         await asyncio.sleep(POLL_SECONDS)
-        await self._feed.catch_up()
+        with suppress(PyMongoError):  # while MongoDB is not available, nothing changes
+            await self._feed.catch_up()

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from pymongo.errors import PyMongoError
+
 from schemas import BY_PLURAL, EVENT, KINDS
 from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems, TokenExpired, Unavailable
@@ -56,8 +58,17 @@ class Changes:
     async def page(
         self, kinds: Sequence[Kind], query: Mapping[str, Any], caller: Caller, problems: Problems
     ) -> ChangesPage:
-        """The next changes after the token `since`; none without one. As for lists, records that the filter
-        names may come from a cache: if one of them turns out to have changed, all is read again."""
+        """The next changes after the token `since`; none without one."""
+        try:
+            return await self._current_page(kinds, query, caller, problems)
+        except PyMongoError as error:  # streams go on when MongoDB is available again
+            raise Unavailable from error
+
+    async def _current_page(
+        self, kinds: Sequence[Kind], query: Mapping[str, Any], caller: Caller, problems: Problems
+    ) -> ChangesPage:
+        """As for lists, records that the filter names may come from a cache: if one of them turns out to have
+        changed, all is read again."""
         for _ in range(MAX_ATTEMPTS):
             position = self._feed.position
             filter = await self._lists.query(EVENT, {**query, "any_date": True}, caller, problems)
