@@ -98,7 +98,7 @@ class Changes:
         if (parts := TOKEN.fullmatch(since)) is None:
             raise InvalidFields({"since": Text("Must be a token that an earlier response has returned.")})
         oldest = await self._collection(LOG).find_one(
-            {"expires_at": {"$gt": self._now()}}, {"_id": 1}, sort=[("_id", 1)]
+            {"expires_at": {"$gt": self._now()}}, {"_id": 1}, sort=[("_id", 1)], hint="_id_"
         )
         first = oldest["_id"] if oldest else checkpoint.number + 1
         if parts["log"] != checkpoint.log or not first - 1 <= int(parts["number"]) <= checkpoint.number:
