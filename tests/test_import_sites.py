@@ -16,9 +16,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from schemas.event_representation import LINKED
-from service.imports import fetching, site_lists
+from service.imports import fetching
 from service.imports.addresses import API_HEADER, address_of
 from service.imports.options import ImportOptions
+from service.imports.site import lists
 from service.store import Store
 from tests.checker import agrees, until
 from tests.conftest import Api
@@ -463,7 +464,7 @@ async def test_a_site_that_misbehaves(
     answer: Any, said: str, imports: Imports, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetching, "SILENT_SECONDS", 0.1)
-    monkeypatch.setattr(site_lists, "MAX_PAGE_BYTES", 1_000_000)
+    monkeypatch.setattr(lists, "MAX_PAGE_BYTES", 1_000_000)
 
     async def answers(request: web.Request) -> web.StreamResponse | None:
         return await answer(request) if request.path == LIST else None

@@ -18,7 +18,7 @@ import pytest
 
 from schemas import KINDS
 from schemas.event_representation import LINKED
-from service.imports import ndjson
+from service.imports.ndjson import lines
 from service.progress import Progress
 from service.store import Store
 from tests.checker import agrees, until
@@ -79,7 +79,7 @@ class Importer:
 
 
 RUN = "\nfrom service.__main__ import main\nmain()\n"
-SMALL = "\nfrom service.imports import ndjson\nndjson.MAX_BATCH_LINES = 10\n"
+SMALL = "\nfrom service.imports.ndjson import lines\nlines.MAX_BATCH_LINES = 10\n"
 """Batches of ten lines, so that a short file has several."""
 
 
@@ -496,13 +496,13 @@ async def test_beside_a_service_that_writes_the_same_names(api: Api, importer: I
 def test_lines_are_cut_into_batches_by_number_and_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ndjson, "MAX_BATCH_LINES", 3)
-    monkeypatch.setattr(ndjson, "MAX_BATCH_BYTES", 100)
+    monkeypatch.setattr(lines, "MAX_BATCH_LINES", 3)
+    monkeypatch.setattr(lines, "MAX_BATCH_BYTES", 100)
     file = tmp_path / "file"
     texts = [b"a", b"b", b"c", b"", b"x" * 90, b"y" * 20, b"z" * 300, b"last"]
     file.write_bytes(b"\r\n".join(texts))
     with file.open("rb") as opened:
-        found = list(ndjson.read_batches(opened, KINDS[0], 200))
+        found = list(lines.read_batches(opened, KINDS[0], 200))
     shown = [[(line.number, line.text) for line in batch.lines] for batch in found]
     assert shown == [
         [(1, b"a"), (2, b"b"), (3, b"c")],
