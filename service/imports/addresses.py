@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BufferedReader, BytesIO
 from typing import Any
 
@@ -87,10 +88,11 @@ def is_file(answer: Answer) -> bool:
 
 def api_roots(asked: URL, answer: Answer) -> Iterator[URL]:
     """Addresses at which the interface of a site may be; it may have redirected the one that was asked."""
-    said = answer.headers.get(API_HEADER, "")
-    if said and URL(said).host == answer.url.host:  # credentials are not sent to other hosts
-        yield URL(said)
     origin = answer.url.origin()
+    with suppress(ValueError):  # of an address that is not one
+        said = URL(answer.headers.get(API_HEADER, ""))
+        if said.host and said.origin() == origin:  # credentials are not sent to other sites
+            yield said
     bases = dict.fromkeys(url.path.rstrip("/") for url in (asked, answer.url, origin))
     for base in bases:
         for path in API_PATHS:

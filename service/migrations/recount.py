@@ -4,7 +4,7 @@ change feed has lost changes."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pymongo
@@ -26,13 +26,23 @@ Report = Callable[[str, int, int], None]
 """(step, number done, number in all) -> shows the progress."""
 
 
-async def recount_if_needed(database: Database, report: Report, *, is_lost: bool = False) -> None:
+async def recount_if_needed(database: Database, report: Report) -> None:
     """Count all events if there is no usable checkpoint; one process does so, and the others wait."""
-    if is_lost or not await _has_checkpoint(database):
+    if not await _has_checkpoint(database):
         async with hold_lease(database, "recount"):
-            if is_lost or not await _has_checkpoint(database):
+            if not await _has_checkpoint(database):
                 with pymongo.timeout(RECOUNT_SECONDS):
                     await recount(database, report)
+
+
+async def recover(database: Database, report: Report, repair: Callable[[], Awaitable[None]]) -> None:
+    """Repair the change log and count all events, since the changes after the checkpoint are lost. If several
+    processes notice that, the first one to get the lease does so; the others find another checkpoint."""
+    lost = await database["meta"].find_one({"_id": CHECKPOINT})
+    async with hold_lease(database, "recount"):
+        if await database["meta"].find_one({"_id": CHECKPOINT}) == lost:
+            with pymongo.timeout(RECOUNT_SECONDS):
+                await recount(database, report, repair)
 
 
 async def _has_checkpoint(database: Database) -> bool:
@@ -47,9 +57,13 @@ async def _events_uuid(database: Database) -> Any:
     return None
 
 
-async def recount(database: Database, report: Report) -> None:
+async def recount(
+    database: Database, report: Report, repair: Callable[[], Awaitable[None]] | None = None
+) -> None:
     """Count all events as of one point in time, and let the change feed continue from there."""
     at = (await asyncio.to_thread(read_clock, database.delegate)).time
+    if repair:  # what changes from that point in time on is read from the change feed
+        await repair()
     log: dict[str, Any] = {}
     if not await _has_checkpoint(database):  # times of another replica set mean nothing here
         log = await begin_log(database)

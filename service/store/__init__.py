@@ -13,7 +13,7 @@ from pymongo.errors import PyMongoError
 from schemas.site import Site
 from service.background import BackgroundTasks
 from service.migrations import log_progress, prepare
-from service.migrations.recount import recount_if_needed
+from service.migrations.recount import recover
 from service.passwords import Passwords
 from service.store.change_feed import ChangeFeed
 from service.store.change_log import ChangeLog
@@ -60,7 +60,7 @@ class Store:
         resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
         self.lists = Lists(database, self.feed, resolver)
         self.page, self.scan, self.scan_all = self.lists.page, self.lists.scan, self.lists.scan_all
-        self.changes = Changes(database, site, self.feed, self.lists, self.log).page
+        self.changes = Changes(database, self.feed, self.lists, self.log).page
         self.wait_for_changes = ChangeWatcher(self.feed).wait
         reader = Reader(database, self.feed, self.passwords, self.log)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
@@ -91,8 +91,8 @@ class Store:
         await self.publish_due()
         await self.fanout.resume_abandoned()
         if self.feed.has_lost_changes:
-            await self.log.repair()
-            await recount_if_needed(self.database, log_progress, is_lost=True)
+            await recover(self.database, log_progress, self.log.repair)
+            await self.feed.close()  # it begins at the new checkpoint
             self.feed.has_lost_changes = False
         await self.log.update()
 

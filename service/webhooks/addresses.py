@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
+from yarl import URL
 
 Network = IPv4Network | IPv6Network
-NAT64 = IPv6Network("64:ff9b::/96")
-"""IPv4 addresses within IPv6: they may lead to a private network."""
+NOT_PUBLIC = tuple(
+    ip_network(text)
+    for text in (
+        *("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "::/96", "::ffff:0:0:0/96"),
+        *("fec0::/10", "5f00::/16", "192.0.0.0/24", "192.88.99.0/24"),
+    )
+)
+"""What the library takes for public: IPv4 addresses within IPv6, which may lead to a private network, and
+networks for special purposes."""
 
 
 class AddressRefused(OSError):
@@ -27,7 +35,8 @@ def check_address(text: str, allowed: Sequence[Network]) -> None:
     address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
-    is_public = address.is_global and not address.is_multicast and address not in NAT64
+    is_special = address.is_multicast or any(address in network for network in NOT_PUBLIC)
+    is_public = address.is_global and not is_special
     if not is_public and not any(address in network for network in allowed):
         raise AddressRefused(text)
 
@@ -39,11 +48,12 @@ def check_url(url: str, allowed: Sequence[Network]) -> None:
         raise ValueError("must be an address such as https://example.org/hook")
     if parts.username is not None or parts.fragment:
         raise ValueError("must not contain a user name or a fragment")
+    host = URL(url).host or ""  # as it will be requested: other digits and dots are normalized
     try:
-        ip_address(parts.hostname)
+        ip_address(host)
     except ValueError:
         return  # a name: the resolver checks its addresses
-    check_address(parts.hostname, allowed)
+    check_address(host, allowed)
 
 
 class GuardedResolver(AbstractResolver):

@@ -21,7 +21,7 @@ from handlers.requests import values_of
 from handlers.responses import to_json
 from handlers.store_protocol import ToldChange
 from schemas.caller import PUBLIC, Caller, Role
-from schemas.changes import MAX_CHANGES, ChangesInput
+from schemas.changes import ChangesInput
 from schemas.dates import show
 from schemas.errors import InvalidFields, Problem, Problems, TokenExpired, reasons_of
 from schemas.kind import Document, RenderContext, load
@@ -32,6 +32,8 @@ from service.store import Store
 from service.webhooks.sending import Message, Sender, open_sender
 
 log = logging.getLogger("kalends.webhooks")
+READ_AT_ONCE = 50
+"""Rows of the change log that are looked through for the next change to send."""
 PAUSE_SECONDS = 5.0
 """Longest pause between two looks for webhooks that are due."""
 
@@ -92,19 +94,19 @@ class Deliverer:
             except (TokenExpired, InvalidFields) as problem:
                 await self._store.webhooks.pause(webhook, " ".join(reasons_of(problem)))
                 return
-            for change, body in changes:
-                if not (sent := await self._send(webhook, change, body)):
-                    return
-                webhook = sent
-            if not (passed := await self._store.webhooks.passed(webhook, page.next)):
+            if changes:  # later ones are read again: they are sent as they are then
+                has_more, following = True, await self._send(webhook, *changes[0])
+            else:
+                has_more, following = page.has_more, await self._store.webhooks.passed(webhook, page.next)
+            if following is None:
                 return
-            webhook, has_more = passed, page.has_more
+            webhook = following
 
     async def _read(self, webhook: Document) -> ReadChanges:
         query = query_of(webhook["query"], self._store.site)
         caller = caller_of(webhook["role"])
         context = RenderContext(self._store.site, caller)
-        sent = query | {"since": webhook["since"], "limit": MAX_CHANGES}
+        sent = query | {"since": webhook["since"], "limit": READ_AT_ONCE}
         return await self._changes.read(sent, Problems(), context)
 
     async def _send(self, webhook: Document, change: ToldChange, body: bytes) -> Document | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import AsyncIterator
 from io import BufferedReader
 from typing import Any
@@ -20,6 +21,8 @@ INSTANCE = "instance"
 """The second one: the identity of the calendar, from which the identifiers in feeds are made."""
 HIDDEN = ("password_hash", "import_key", "import_hash")
 """What a line contains besides the fields of the interface."""
+MAX_ID = 2**53
+"""Larger numbers are not exact in other programs, and leave no room for new records."""
 MAX_LINE_BYTES = 32_000_000
 """More than a document of MongoDB can have."""
 
@@ -40,7 +43,7 @@ class ExportSource:
         header = file.readline(MAX_LINE_BYTES)
         self.position = len(header)
         try:
-            found = orjson.loads(header)
+            found = orjson.loads(header.removeprefix(codecs.BOM_UTF8))
             self.origin, self.instance = UUID(found[HEADER]), UUID(found[INSTANCE])
         except (ValueError, TypeError, AttributeError, KeyError):
             raise SourceError(f"{name}, line 1: not the first line of an export") from None
@@ -56,8 +59,9 @@ class ExportSource:
     def _entry(self, line: bytes, where: str) -> Entry:
         try:
             record = orjson.loads(line)
-            kind, id = BY_PLURAL[record.pop("kind")], int(record.pop("id"))
+            kind, id = BY_PLURAL[record.pop("kind")], record.pop("id")
             password, key, hash = (record.pop(name, None) for name in HIDDEN)
+            refuse_unusable(id, password)
             links = {
                 name: self._keys(kind, name, record.pop(name)) for name in linked_fields(kind) & record.keys()
             }
@@ -74,6 +78,14 @@ class ExportSource:
     def _key(self, kind: Kind, id: int) -> bytes:
         """The key with which a record was imported before it was exported, or one of its own."""
         return self._imported.get((kind.plural, id)) or key_of("kalends", self.origin, kind.plural, id)
+
+
+def refuse_unusable(id: object, password_hash: object) -> None:
+    """Raise ValueError for an ID that cannot be kept, or for a text that is not the hash of a password."""
+    is_id = type(id) is int and 0 < id <= MAX_ID
+    is_hash = password_hash is None or str(password_hash).startswith("$argon2")
+    if not is_id or not is_hash:
+        raise ValueError
 
 
 def linked_fields(kind: Kind) -> set[str]:

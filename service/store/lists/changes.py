@@ -14,7 +14,6 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems, TokenExpired, Unavailable
 from schemas.kind import Document, Kind
 from schemas.language import Text
-from schemas.site import Site
 from service.store.change_feed import ChangeFeed
 from service.store.change_log import ChangeLog
 from service.store.lists.pages import MAX_ATTEMPTS, Lists
@@ -49,10 +48,8 @@ class ChangesPage(NamedTuple):
 class Changes:
     """Finds changes."""
 
-    def __init__(
-        self, database: Database, site: Site, feed: ChangeFeed, lists: Lists, log: ChangeLog
-    ) -> None:
-        self._now, self._feed, self._lists, self._log = site.now, feed, lists, log
+    def __init__(self, database: Database, feed: ChangeFeed, lists: Lists, log: ChangeLog) -> None:
+        self._feed, self._lists, self._log = feed, lists, log
         self._collection = collections(database)
 
     async def page(
@@ -85,25 +82,22 @@ class Changes:
         checkpoint = await self._log.checkpoint()
         if not query.get("since"):
             return ChangesPage([], token(checkpoint, checkpoint.number), False)
-        since = await self._position(query["since"], checkpoint)
+        since = position(query["since"], checkpoint)
         rows = await self._rows(since, kinds, query["limit"] + 1)
         has_more, rows = len(rows) > query["limit"], rows[: query["limit"]]
         last = rows[-1]["_id"] if rows else since
-        told = await self._tell(rows, filter, caller, checkpoint)
         end = last if has_more else max(last, checkpoint.number)
+        await self._require_all(since, end)
+        shows_trash = "trash" in (query.get("status") or ())
+        told = await self._tell(rows, filter, caller, checkpoint, shows_trash=shows_trash)
         return ChangesPage(told, token(checkpoint, end), has_more)
 
-    async def _position(self, since: str, checkpoint: Checkpoint) -> int:
-        """The number in a token. Tokens of another log, and of one that was begun anew, have expired."""
-        if (parts := TOKEN.fullmatch(since)) is None:
-            raise InvalidFields({"since": Text("Must be a token that an earlier response has returned.")})
-        oldest = await self._collection(LOG).find_one(
-            {"expires_at": {"$gt": self._now()}}, {"_id": 1}, sort=[("_id", 1)], hint="_id_"
-        )
-        first = oldest["_id"] if oldest else checkpoint.number + 1
-        if parts["log"] != checkpoint.log or not first - 1 <= int(parts["number"]) <= checkpoint.number:
+    async def _require_all(self, since: int, end: int) -> None:
+        """Raise TokenExpired if a change after a number is not kept any more. They may expire in another
+        order than that of their numbers, if the setting is changed."""
+        between = {"_id": {"$gt": since, "$lte": end}}
+        if await self._collection(LOG).count_documents(between, hint="_id_") != end - since:
             raise TokenExpired
-        return int(parts["number"])
 
     async def _rows(self, since: int, kinds: Sequence[Kind], limit: int) -> list[Document]:
         query: Document = {"_id": {"$gt": since}}
@@ -112,10 +106,16 @@ class Changes:
         return await self._collection(LOG).find(query).sort("_id", 1).to_list(limit)
 
     async def _tell(
-        self, rows: Sequence[Document], filter: ListQuery, caller: Caller, checkpoint: Checkpoint
+        self,
+        rows: Sequence[Document],
+        filter: ListQuery,
+        caller: Caller,
+        checkpoint: Checkpoint,
+        *,
+        shows_trash: bool,
     ) -> list[ToldChange]:
         heads, matching = await self._heads(rows), await self._matching(rows, filter)
-        of_events, of_others = Teller(caller, filter, await self._latest(filter.resolved)), Teller(caller)
+        of_events, of_others = Teller(caller, filter, shows_trash), Teller(caller)
         told = []
         for row in rows:
             head, is_event = heads.get((row["kind"], row["id"])), row["kind"] == EVENT.plural
@@ -139,14 +139,15 @@ class Changes:
         wanted = filter.within({"_id": {"$in": ids_of(rows, EVENT.plural)}})
         return {row["_id"] async for row in self._collection(EVENT.plural).find(wanted.filter, {"_id": 1})}
 
-    async def _latest(self, plurals: Sequence[str]) -> int:
-        """The number of the last change to a record of some kinds."""
-        if not plurals:
-            return 0
-        last = await self._collection(LOG).find_one(
-            {"kind": {"$in": list(plurals)}}, {"_id": 1}, sort=[("_id", -1)]
-        )
-        return last["_id"] if last else 0
+
+def position(since: str, checkpoint: Checkpoint) -> int:
+    """The number in a token. Tokens of another log, and of one that was begun anew, have expired."""
+    if (parts := TOKEN.fullmatch(since)) is None:
+        raise InvalidFields({"since": Text("Must be a token that an earlier response has returned.")})
+    number = int(parts["number"])
+    if parts["log"] != checkpoint.log or number > checkpoint.number:
+        raise TokenExpired
+    return number
 
 
 def ids_of(rows: Iterable[Document], plural: str) -> list[int]:

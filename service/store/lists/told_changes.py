@@ -9,7 +9,7 @@ from typing import Any
 from schemas.caller import Caller
 from schemas.kind import Document
 from service.store.event_changes import LINKS
-from service.store.lists.query import Condition, ListQuery, can_evaluate, matches
+from service.store.lists.query import Condition, ListQuery, can_evaluate, fields_of, matches
 from service.store.record_changes import REMOVED
 
 Head = Mapping[str, Any]
@@ -24,11 +24,12 @@ class Teller:
     caller: Caller
     filter: ListQuery | None = None
     """The filter of events; None for other kinds."""
-    latest_resolved: int = 0
-    """The number of the last change to a record of the kinds that the filter depends on."""
+    shows_trash: bool = False
+    """Whether the filter asks for records in the trash."""
 
     def sees(self, record: Head | None) -> bool:
-        return record is not None and record.get("status") != "trash" and self.caller.sees(record)
+        is_shown = record is not None and (self.shows_trash or record.get("status") != "trash")
+        return is_shown and self.caller.sees(record or {})
 
     def action(self, row: Document, head: Head | None, *, is_matching: bool) -> str | None:
         """The action to tell, None if there is nothing to tell. Only the row that makes a record leave tells
@@ -52,9 +53,8 @@ class Teller:
 
     def _hidden(self, row: Document, was: Document) -> str | None:
         # If the filter depends on linked records, it may have matched with their state of that time: that the
-        # record is gone is told in any case.
-        is_known = self.filter and not self.filter.fields & LINKS.keys() and can_evaluate(self._conditions)
-        if is_known and not matches(self._conditions, was):
+        # record is gone is told in any case. So it is if time may have passed a date of the filter.
+        if self._is_certain and not self._has_dates and not matches(self._conditions, was):
             return None
         return row["action"] if row["action"] in GONE else REMOVED
 
@@ -63,9 +63,22 @@ class Teller:
         the caller sees the record: if they do not, the change that hid it is told."""
         if self.filter is None or row["action"] == "created":
             return False
-        if was is None or row["_id"] < self.latest_resolved or not can_evaluate(self._conditions):
+        if was is None or not self._is_certain:
             return self.sees(head) and bool(self.filter.fields & set(row["touched"]))
         return self.sees(was) and matches(self._conditions, was) and not matches(self._conditions, now)
+
+    @property
+    def _is_certain(self) -> bool:
+        """Whether the facts of a record alone decide if it matched at any time: linked records may have
+        changed since, and with them what the filter means."""
+        if self.filter is None:
+            return True
+        is_independent = not self.filter.resolved and not fields_of(self.filter.conditions) & LINKS.keys()
+        return is_independent and can_evaluate(self._conditions)
+
+    @property
+    def _has_dates(self) -> bool:
+        return bool(self.filter and self.filter.dates)
 
     @property
     def _conditions(self) -> list[Condition]:
