@@ -38,7 +38,7 @@ async def test_lines_are_imported_once(store: Store) -> None:
     rows = rows_of(store)
     assert await imported(store, rows) == ImportOutcome(imported=5)
     assert await imported(store, rows) == ImportOutcome(existing=5)
-    known = await store.creator.imported(EVENT, [*(row.fingerprint for row in rows), b"other"])
+    known = set(await store.imported.find(EVENT, [*(row.fingerprint for row in rows), b"other"]))
     assert known == {row.fingerprint for row in rows}
     await agrees(store)
 

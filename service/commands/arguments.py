@@ -62,10 +62,7 @@ def _add_export(commands: Any) -> None:
 
 
 def _add_token(commands: Any) -> None:
-    what = "create, list and revoke access tokens"
-    token = commands.add_parser("token", help=what, description=_sentence(what))
-    token.set_defaults(help=token.print_help)
-    actions = token.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    actions = _group(commands, "token", "create, list and revoke access tokens")
     create = _command(actions, "create", "create a token and print it; it cannot be shown again")
     roles = [role.value for role in Role]
     create.add_argument(
@@ -92,10 +89,7 @@ def _add_token(commands: Any) -> None:
 
 
 def _add_webhook(commands: Any) -> None:
-    what = "add, list, test, resume and remove webhooks"
-    webhook = commands.add_parser("webhook", help=what, description=_sentence(what))
-    webhook.set_defaults(help=webhook.print_help)
-    actions = webhook.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    actions = _group(commands, "webhook", "add, list, test, resume and remove webhooks")
     settings = (*DATABASE_SETTINGS, "webhook_networks")
     add = _command(actions, "add", "send changes to an address from now on, and print the secret", settings)
     add.add_argument("url", metavar="URL", help="the address, such as https://example.org/hook")
@@ -121,6 +115,13 @@ def _add_webhook(commands: Any) -> None:
             metavar="ID",
             help="number of the webhook, as `kalends webhook list` shows",
         )
+
+
+def _group(commands: Any, name: str, help: str) -> Any:
+    """A command that has actions."""
+    group = commands.add_parser(name, help=help, description=_sentence(help))
+    group.set_defaults(help=group.print_help)
+    return group.add_subparsers(dest="action", metavar="ACTION", title="actions")
 
 
 def _command(commands: Any, name: str, help: str, settings: Iterable[str] = DATABASE_SETTINGS) -> Parser:

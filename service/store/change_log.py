@@ -22,13 +22,12 @@ from schemas.errors import Unavailable
 from schemas.site import Site
 from service.background import BackgroundTasks
 from service.store.change_feed import CHECKPOINT, ChangeFeed, utc
+from service.store.links.category_tree import REMOVED_TERMS
 from service.store.links.usage import UsageCounters
 from service.store.log_rows import LogRows
 from service.store.mongo.client import Client, Database, collections
 from service.store.record_changes import REMOVED
 
-REMOVED_TERMS = "removed_terms"
-"""Collection of the terms that were deleted, in case the log must be repaired."""
 PAUSE_SECONDS = 0.25
 """Pause between two updates, unless a reader waits: many changes are counted by few updates."""
 POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.5, 8.0

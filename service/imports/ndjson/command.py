@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ from service.imports.options import ImportOptions
 from service.progress import Progress
 
 T = TypeVar("T")
-FindKnown = Callable[[Sequence[bytes]], Awaitable[set[bytes]]]
+FindKnown = Callable[[Sequence[bytes]], Awaitable[Collection[bytes]]]
 """The fingerprints of lines that were imported before."""
 ReadRows = Callable[[list[ImportLine]], tuple[list[ImportRow], dict[int, Problem]]]
 StoreRows = Callable[[list[ImportRow]], Coroutine[Any, Any, ImportOutcome]]
@@ -40,7 +40,7 @@ async def import_lines(settings: Settings, file: BinaryIO, size: int, options: I
         read_rows = partial(parse_lines, kind=kind, site=store.site, ignore_unknown=options.ignore_unknown)
         prepared_batches = read_ahead(
             read_batches(file, kind, settings.max_body),
-            partial(store.creator.imported, kind),
+            partial(store.imported.find, kind),
             read_rows,
             start,
         )

@@ -12,6 +12,8 @@ from schemas.language import Text
 from schemas.link_refs import name_key
 from service.store.mongo.client import Client, Database, Session, in_transaction
 
+REMOVED_TERMS = "removed_terms"
+"""Collection of the terms that were deleted, in case the change log must be repaired."""
 LOCK = {"_id": "category-tree"}
 CIRCLE = Text("A category cannot be its own ancestor.")
 Key = TypeVar("Key")
@@ -90,7 +92,7 @@ class CategoryTree:
                 left = await terms.find_one({"_id": own}, {"_id": 1}, session=session)
                 raise PreconditionFailed if left else NotFound(kind=kind.name)
             removed = {"_id": own, "kind": kind.plural, "at": datetime.now(UTC)}
-            await self._database["removed_terms"].replace_one(
+            await self._database[REMOVED_TERMS].replace_one(
                 {"_id": own}, removed, upsert=True, session=session
             )
             children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]

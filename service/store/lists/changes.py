@@ -87,6 +87,8 @@ class Changes:
         has_more, rows = len(rows) > query["limit"], rows[: query["limit"]]
         last = rows[-1]["_id"] if rows else since
         end = last if has_more else max(last, checkpoint.number)
+        if end == since:
+            return ChangesPage([], token(checkpoint, end), False)
         await self._require_all(since, end)
         shows_trash = "trash" in (query.get("status") or ())
         told = await self._tell(rows, filter, caller, checkpoint, shows_trash=shows_trash)

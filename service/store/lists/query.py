@@ -49,9 +49,12 @@ class ListQuery:
     """Stages that count the list; the total follows the records of the page."""
 
     @property
+    def all_conditions(self) -> list[Condition]:
+        return [*self.conditions, *(self.dates or ())]
+
+    @property
     def filter(self) -> Condition:
-        conditions = [*self.conditions, *(self.dates or ())]
-        return {"$and": conditions} if conditions else {}
+        return {"$and": conditions} if (conditions := self.all_conditions) else {}
 
     @cached_property
     def encoded(self) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from schemas.caller import Caller
@@ -67,7 +68,7 @@ class Teller:
             return self.sees(head) and bool(self.filter.fields & set(row["touched"]))
         return self.sees(was) and matches(self._conditions, was) and not matches(self._conditions, now)
 
-    @property
+    @cached_property
     def _is_certain(self) -> bool:
         """Whether the facts of a record alone decide if it matched at any time: linked records may have
         changed since, and with them what the filter means."""
@@ -80,6 +81,6 @@ class Teller:
     def _has_dates(self) -> bool:
         return bool(self.filter and self.filter.dates)
 
-    @property
+    @cached_property
     def _conditions(self) -> list[Condition]:
-        return [*self.filter.conditions, *(self.filter.dates or ())] if self.filter else []
+        return self.filter.all_conditions if self.filter else []

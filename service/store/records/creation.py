@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +25,6 @@ from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
 from service.store.mongo.inserts import violates
 from service.store.records.drafting import CONFLICTS, Drafter
-from service.store.records.imported import ImportedRecords
 
 log = logging.getLogger("kalends.store")
 MAX_GROUP = 32
@@ -88,10 +87,6 @@ class Creator:
         if not data.get("password"):
             return data
         return data | {"password": await self._passwords.hash(data["password"])}
-
-    async def imported(self, kind: Kind, keys: Iterable[bytes]) -> set[bytes]:
-        """Those of the keys whose lines were imported before."""
-        return set(await ImportedRecords(self._database).find(kind, keys))
 
     async def create_many(self, kind: Kind, rows: Sequence[NewRecord]) -> Outcomes:
         """Create records together; return each of them, or why it was not created."""
