@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -210,29 +211,59 @@ async def test_a_restored_database_begins_a_new_log(api: Api) -> None:
     assert await told(api, await token_of(api)) == []
 
 
-async def test_lost_changes_are_found_by_comparison(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oplog does not reach back to the checkpoint: what has changed meanwhile is told nevertheless."""
-    get = getting(api)
-    kept, gone = (await api.event("Kept"))["id"], (await api.event("Gone", tags=["t"]))["id"]
-    tag = (await get("/tags?hide_empty=false"))["tags"][0]["id"]
-    mirror = Mirror()
-    await mirror.begin(get)
+@asynccontextmanager
+async def lost_changes(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """The oplog does not reach back to the checkpoint: what changes meanwhile has to be found."""
     meta, log = api.store.database["meta"], api.store.database["changes"]
     before = await meta.find_one({"_id": CHECKPOINT})
     assert before is not None
-    assert (await api.patch(f"/events/{kept}", {"title": "New"}))[0] == 200
-    assert (await api.delete(f"/events/{gone}"))[0] == 200
-    assert (await api.delete(f"/tags/{tag}"))[0] == 200
-    added = (await api.event("Added"))["id"]
+    yield
     await api.store.log.update()
     await log.delete_many({"_id": {"$gt": before["number"]}})
     await meta.replace_one({"_id": CHECKPOINT}, before)
     await lose_changes(api.store, monkeypatch)
     await api.store.maintain()
+
+
+async def test_lost_changes_are_found_by_comparison(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    get = getting(api)
+    kept, gone = (await api.event("Kept"))["id"], (await api.event("Gone", tags=["t"]))["id"]
+    tag = (await get("/tags?hide_empty=false"))["tags"][0]["id"]
+    mirror = Mirror()
+    await mirror.begin(get)
+    async with lost_changes(api, monkeypatch):
+        assert (await api.patch(f"/events/{kept}", {"title": "New"}))[0] == 200
+        assert (await api.delete(f"/events/{gone}"))[0] == 200
+        assert (await api.delete(f"/tags/{tag}"))[0] == 200
+        added = (await api.event("Added"))["id"]
     await mirror.follow(get)
     assert await mirror.differences(get) == {}
     assert set(mirror.told) >= {("changed", "events", kept), ("changed", "events", added)}
     assert set(mirror.told) >= {("removed", "events", gone), ("removed", "tags", tag)}
+
+
+async def test_lost_moves_of_categories_are_found(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below a category that is moved, no event changes, but lists get other events."""
+    get = getting(api)
+    music, sport, passed = [
+        (await api.made("categories", name=name))["id"] for name in ("Music", "Sport", "Passed")
+    ]
+    jazz = (await api.made("categories", name="Jazz", parent=music))["id"]
+    bebop = (await api.made("categories", name="Bebop", parent=jazz))["id"]
+    below = (await api.made("categories", name="Below", parent=passed))["id"]
+    for category in (jazz, bebop, below):
+        await api.event("Event", categories=[category])
+    for plural in ("events", "categories"):
+        await api.store.database[plural].update_many({}, {"$set": {"modified_utc": datetime(2020, 1, 1)}})
+    mirrors = [Mirror(), Mirror(filter=f"categories={music}"), Mirror(filter=f"categories={sport}")]
+    for mirror in mirrors:
+        await mirror.begin(get)
+    async with lost_changes(api, monkeypatch):
+        assert (await api.patch(f"/categories/{jazz}", {"parent": sport}))[0] == 200
+        assert (await api.delete(f"/categories/{passed}"))[0] == 200
+    for mirror in mirrors:
+        await mirror.follow(get)
+        assert await mirror.differences(get) == {}
 
 
 async def test_a_process_that_dies_while_logging_loses_and_doubles_nothing(

@@ -284,3 +284,11 @@ async def test_lists_of_what_was_changed_after_a_time(api: Api, kind: Kind) -> N
     assert (status, list(problem["data"]["params"])) == (400, ["modified_after"])
     await api.patch(f"/{kind.plural}/{ids[0]}", {"description": "Changed"})
     assert await api.ids(kind.plural, modified_after="2026-01-02", **rest) == ids[:1]
+
+
+async def test_categories_change_when_the_one_above_them_is_removed(api: Api) -> None:
+    top = (await api.made("categories", name="Top"))["id"]
+    below = (await api.made("categories", name="Below", parent=top))["id"]
+    await api.store.database["categories"].update_many({}, {"$set": {"modified_utc": datetime(2026, 1, 1)}})
+    assert (await api.delete(f"/categories/{top}"))[0] == 200
+    assert await api.ids("categories", modified_after="2026-01-02", hide_empty="0") == [below]

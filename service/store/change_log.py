@@ -10,15 +10,16 @@ number and the time up to which everything is counted and logged: there the chan
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 
 from bson import Timestamp
 
-from schemas import KINDS
+from schemas import EVENT, KINDS
 from schemas.errors import Unavailable
+from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.background import BackgroundTasks
 from service.store.change_feed import CHECKPOINT, ChangeFeed, utc
@@ -116,10 +117,23 @@ class ChangeLog:
             return  # there is no log yet that anybody could have read
         since = {"$gte": utc(checkpoint.at) - CLOCK_ERROR}
         for kind in KINDS:
-            found = self._collection(kind.plural).find({"modified_utc": since}, {"_id": 1})
-            changed = [
-                self._rows.row(kind.plural, row["_id"], "changed", checkpoint.at) async for row in found
-            ]
+            changed = self._collection(kind.plural).find({"modified_utc": since}, {"_id": 1})
+            await self._log_lost(kind, "changed", [row["_id"] async for row in changed])
             gone = self._collection(REMOVED_TERMS).find({"kind": kind.plural, "at": since})
-            changed += [self._rows.row(kind.plural, row["_id"], REMOVED, checkpoint.at) async for row in gone]
-            await self._rows.append_rows([row | {"is_lost": True} for row in changed])
+            await self._log_lost(kind, REMOVED, [row["_id"] async for row in gone])
+        await self._log_lost(EVENT, "changed", await self._events_below({"modified_utc": since}))
+
+    async def _events_below(self, changed: Document) -> list[int]:
+        """The ids of the events in and below the categories that a query finds: if one was moved, they are in
+        other lists without a change of their own."""
+        categories = self._collection("categories")
+        ids = [row["_id"] async for row in categories.find(changed, {"_id": 1})]
+        branch = {"$or": [{"_id": {"$in": ids}}, {"ancestors": {"$in": ids}}]}
+        below = [row["_id"] async for row in categories.find(branch, {"_id": 1})]
+        found = self._collection(EVENT.plural).find({"categories._id": {"$in": below}}, {"_id": 1})
+        return [row["_id"] async for row in found]
+
+    async def _log_lost(self, kind: Kind, action: str, ids: Sequence[int]) -> None:
+        at = (await self.checkpoint()).at
+        rows = [self._rows.row(kind.plural, id, action, at) for id in ids]
+        await self._rows.append_rows([row | {"is_lost": True} for row in rows])

@@ -91,12 +91,13 @@ class CategoryTree:
             if gone is None:
                 left = await terms.find_one({"_id": own}, {"_id": 1}, session=session)
                 raise PreconditionFailed if left else NotFound(kind=kind.name)
-            removed = {"_id": own, "kind": kind.plural, "at": datetime.now(UTC)}
+            now = datetime.now(UTC)
+            removed = {"_id": own, "kind": kind.plural, "at": now}
             await self._database[REMOVED_TERMS].replace_one(
                 {"_id": own}, removed, upsert=True, session=session
             )
             children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
-            moved = {"$set": {"parent": gone["parent"]}, "$inc": {"version": 1}}
+            moved = {"$set": {"parent": gone["parent"], "modified_utc": now}, "$inc": {"version": 1}}
             await terms.update_many({"parent": own}, moved, session=session)
             await terms.update_many({"ancestors": own}, {"$pull": {"ancestors": own}}, session=session)
             return children
