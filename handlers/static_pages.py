@@ -57,9 +57,6 @@ def serving(response: PreparedResponse) -> Handler:
 
 
 def routes(site: Site) -> list[web.RouteDef]:
-    async def root(request: web.Request) -> web.StreamResponse:
-        return redirect("/docs")
-
     async def static(request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
         if name not in ASSETS:
@@ -75,7 +72,6 @@ def routes(site: Site) -> list[web.RouteDef]:
         return web.get(f"/{kind.page}/{{slug:[a-z0-9_-]+}}/", record)
 
     return [
-        web.get("/", root),
         web.get("/docs", serving(docs_page(site))),
         web.get("/docs/{name}", static),
         *(page(kind) for kind in KINDS),

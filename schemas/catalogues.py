@@ -1,8 +1,8 @@
 """Updates the translation catalogues from the code: `python -m schemas.catalogues`.
 
-Every `Text("…")` in the code becomes an entry in each catalogue. Existing translations are kept, new messages
-are added untranslated, and entries that are no longer in the code are removed. The service does not import
-this module.
+Every `Text("…")` in the code, and every `_("…")` in templates, becomes an entry in each catalogue. Existing
+translations are kept, new messages are added untranslated, and entries that are no longer in the code are
+removed. The service does not import this module.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from schemas.language import CATALOGUES, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("config", "schemas", "handlers", "service")
+METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
 # No dates in the header: a catalogue changes only when a message does.
 HEADER = """\
 # {name} texts of Kalends.
@@ -38,7 +39,7 @@ def templates() -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
     for package in PACKAGES:
         for name, _, message, _, _ in extract_from_dir(
-            ROOT / package, method_map=[("**.py", "python")], keywords={"Text": None}, comment_tags=()
+            ROOT / package, METHODS, keywords={"Text": None, "_": None}, comment_tags=()
         ):
             assert isinstance(message, str)
             found.setdefault(message, set()).add(f"{package}/{name}")

@@ -12,6 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 from config import Settings
 from handlers import api_description, health, index, static_pages
 from handlers.changes import ChangesHandlers
+from handlers.pages import routes as pages
 from handlers.records import Caches, caches
 from handlers.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
 from handlers.routes import Operation, changes_operations, operations
@@ -47,6 +48,7 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     app[CHANGES] = ChangesHandlers(store, store.site, shared)
     for prefix in (store.site.namespace, *settings.aliases):
         mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, shared))
+    app.add_routes(pages.routes(store, store.site, shared))
     app.add_routes(static_pages.routes(store.site))
     app.add_routes(health.routes(store))
     return app

@@ -1,0 +1,1 @@
+"""The web pages: a calendar to look at."""

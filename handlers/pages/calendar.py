@@ -1,0 +1,133 @@
+"""The calendar: month, week, day and lists, with the filters of the API."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from aiohttp import web
+
+from handlers.pages.context import PageContext, page_context
+from handlers.pages.events import MAX_IN_GRID, EventFinder
+from handlers.pages.grid import weeks_of
+from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of
+from handlers.pages.rendering import html_response
+from handlers.prepared_response import PreparedResponse
+from handlers.records import Caches
+from handlers.store_protocol import Store
+from schemas import KINDS
+from schemas.errors import InvalidFields, PageNotFound
+from schemas.kind import Document, load
+from schemas.language import Text
+from schemas.site import Site
+
+PER_PAGE = 20
+CATEGORY = next(kind for kind in KINDS if kind.name == "category")
+MAX_CATEGORIES = 200
+"""Categories that the filter offers."""
+
+
+class CalendarPages:
+    """The handlers of all views."""
+
+    def __init__(self, store: Store, site: Site, caches: Caches) -> None:
+        self.site, self.pages, self.finder = site, caches.pages, EventFinder(store, site, caches)
+
+    async def home(self, request: web.Request) -> web.StreamResponse:
+        return await self._respond(request, "month", None)
+
+    async def view(self, request: web.Request) -> web.StreamResponse:
+        sent = request.match_info.get("day")
+        return await self._respond(request, request.match_info["view"], parse_day(sent) if sent else None)
+
+    async def embed(self, request: web.Request) -> web.StreamResponse:
+        """A view without the rest of the page, for a frame in a page of another site."""
+        sent = request.query.get("date")
+        day = parse_day(sent) if sent else None
+        return await self._respond(request, request.match_info["view"], day, is_embedded=True)
+
+    async def _respond(
+        self, request: web.Request, view: str, day: date | None, *, is_embedded: bool = False
+    ) -> web.StreamResponse:
+        page = page_context(request, self.site)
+
+        async def make() -> tuple[PreparedResponse, datetime]:
+            shown = CalendarView(page, view, day, self.today(), is_embedded)
+            values = await self._content(page, shown)
+            values |= {"view": shown, "categories": await self._categories(page)}
+            return html_response("calendar.html", page, is_embedded=is_embedded, **values), self.midnight()
+
+        return (await self.pages.response(("calendar", page.key), make)).respond_to(request)
+
+    async def _content(self, page: PageContext, shown: CalendarView) -> Document:
+        period = shown.period
+        if shown.name in ("list", "past"):
+            number = page_number(page)
+            find = self.finder.before_day if shown.name == "past" else self.finder.from_day
+            found = await find(page, period.first, number, PER_PAGE)
+            if number > (pages := max(1, math.ceil(found.total / PER_PAGE))):
+                raise PageNotFound(kind="event")
+            return {"events": found.events, "total": found.total, "number": number, "pages": pages}
+        found = await self.finder.of_period(page, period)
+        most = {} if shown.name == "month" else {"max_rows": MAX_IN_GRID}
+        weeks = weeks_of(period, found.events, page.local.first_weekday, **most)
+        return {"events": found.events, "total": len(found.events), "weeks": weeks}
+
+    async def _categories(self, page: PageContext) -> list[Document]:
+        query = load(CATEGORY.query_schema, {}, self.site) | {"per_page": MAX_CATEGORIES}
+        return (await self.finder.records(CATEGORY, page, query))[0]
+
+    def today(self) -> date:
+        return self.site.zone.to_wall(self.site.now()).date()
+
+    def midnight(self) -> datetime:
+        return self.site.zone.to_utc(datetime.combine(self.today() + timedelta(days=1), time()))
+
+
+@dataclass(frozen=True)
+class CalendarView:
+    """A view of the calendar, and its links to others."""
+
+    page: PageContext
+    name: str
+    day: date | None
+    today: date
+    is_embedded: bool
+
+    @property
+    def period(self) -> Period:
+        return period_of(self.name, self.day or self.today, self.page.local.first_weekday)
+
+    @property
+    def title(self) -> str:
+        local, period = self.page.local, self.period
+        titles: dict[str, Any] = {
+            "month": local.month(period.first),
+            "week": local.days(period.first, period.last),
+            "day": local.day(period.first),
+            "past": self.page.text(VIEWS["past"]),
+        }
+        return str(titles.get(self.name) or self.page.text(Text("Upcoming events")))
+
+    @property
+    def views(self) -> list[tuple[str, str, str]]:
+        """(name, label, link) of each view, at the same day."""
+        names = ("month", "week", "day", "list")
+        return [(name, self.page.text(VIEWS[name]), self.link(name, self.day)) for name in names]
+
+    def link(self, name: str, day: date | None, **changes: object) -> str:
+        if self.is_embedded:
+            return self.page.link(f"/embed/{name}", date=day, **changes)
+        return self.page.link(path_of(name, day), **changes)
+
+    def is_today(self, day: date) -> bool:
+        return day == self.today
+
+
+def page_number(page: PageContext) -> int:
+    sent = page.value("page") or "1"
+    if not (sent.isascii() and sent.isdigit() and 1 <= len(sent) <= 9 and int(sent)):
+        raise InvalidFields({"page": Text("Must be a whole number of at least {least}.", least=1)})
+    return int(sent)

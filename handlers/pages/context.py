@@ -1,0 +1,87 @@
+"""What a page is made for: the caller, their language, and the address with its filters."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote, urlencode, urlsplit
+
+from aiohttp import web
+
+from handlers.pages.localization import Localization, localization
+from handlers.records import CALLER
+from handlers.requests import language_of, query_pairs
+from schemas.caller import Caller
+from schemas.kind import RenderContext
+from schemas.language import Text, translate
+from schemas.site import Site
+
+FILTERS = (
+    *("search", "categories", "tags", "venue", "organizer", "featured", "ticketed", "status", "post_parent"),
+    *("geoloc", "geoloc_lat", "geoloc_lng", "geoloc_radius"),
+)
+"""Parameters of the event list that pages have, too: links from one view to another keep them."""
+KEPT = (*FILTERS, "lang")
+Pairs = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """The context of one page; templates have it as `page`."""
+
+    site: Site
+    caller: Caller
+    language: str
+    path: str
+    pairs: Pairs
+
+    @property
+    def key(self) -> Hashable:
+        """Everything that the page depends on; used in cache keys."""
+        return (self.path, tuple(self.pairs), self.caller.visibility_key, self.language)
+
+    @property
+    def records(self) -> RenderContext:
+        return RenderContext(self.site, self.caller)
+
+    @property
+    def local(self) -> Localization:
+        return localization(self.language)
+
+    def text(self, template: str, **values: object) -> str:
+        """A text in the language of the page. Templates call it `_`."""
+        return translate(Text(template, **values), self.language)
+
+    def value(self, name: str) -> str:
+        """The value of a parameter; empty if it is not sent."""
+        return next((value for sent, value in self.pairs if sent == name), "")
+
+    @cached_property
+    def filters(self) -> Pairs:
+        """The filters of the address."""
+        return [(name, value) for name, value in self.pairs if name.partition("[")[0] in FILTERS and value]
+
+    def link(self, path: str, **changes: object) -> str:
+        """A link to a page with the same filters and language; a change to None removes a parameter."""
+        kept = [pair for pair in self.pairs if pair[0].partition("[")[0] in KEPT and pair[0] not in changes]
+        kept += [(name, str(value)) for name, value in changes.items() if value is not None]
+        return self.plain_link(path) + (f"?{urlencode(kept, quote_via=quote)}" if kept else "")
+
+    def plain_link(self, path: str) -> str:
+        """A link to a page, without filters. A path, so that it works under any name of the host."""
+        return urlsplit(self.site.base_url).path.rstrip("/") + path
+
+    def record_link(self, url: str) -> str:
+        """A link to the page of a record, in the language that the address asks for."""
+        lang = self.value("lang")
+        return urlsplit(url).path + (f"?lang={quote(lang)}" if lang else "")
+
+    def feed(self, ending: str) -> str:
+        """The address of a feed with the filters of the page."""
+        query = f"?{urlencode(self.filters, quote_via=quote)}" if self.filters else ""
+        return f"{self.site.api}/events.{ending}{query}"
+
+
+def page_context(request: web.Request, site: Site) -> PageContext:
+    return PageContext(site, request[CALLER], language_of(request), request.path, query_pairs(request))

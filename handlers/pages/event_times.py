@@ -1,0 +1,64 @@
+"""An event as pages show it: its representation, with its days and times as its own time zone has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+from handlers.pages.localization import Localization
+
+
+class ShownEvent:
+    """An event."""
+
+    def __init__(self, record: Mapping[str, Any], now: datetime) -> None:
+        self.record = record
+        self.start, self.end = (datetime.fromisoformat(record[name]) for name in ("start_date", "end_date"))
+        self.is_past = datetime.fromisoformat(record["utc_end_date"]) < now
+
+    def __getattr__(self, name: str) -> Any:
+        return self.record[name]
+
+    @property
+    def path(self) -> str:
+        return urlsplit(str(self.record["url"])).path
+
+    @property
+    def first_day(self) -> date:
+        return self.start.date()
+
+    @property
+    def last_day(self) -> date:
+        """The last day on which it is shown: what ends at midnight does not reach into the next day."""
+        ends_at_midnight = self.end.time() == time() and self.end > self.start
+        return (self.end - timedelta(seconds=1) if ends_at_midnight else self.end).date()
+
+    @property
+    def has_several_days(self) -> bool:
+        return self.last_day > self.first_day
+
+    @cached_property
+    def place(self) -> Mapping[str, Any] | None:
+        """The venue, the first one if there are several."""
+        venue = self.record["venue"]
+        return (venue[0] if venue else None) if isinstance(venue, list) else venue
+
+    def days_shown(self, language: Localization) -> str:
+        return language.days(self.first_day, self.last_day)
+
+    def times_shown(self, language: Localization) -> str:
+        """The times of an event of one day; the start if it has several."""
+        if self.has_several_days:
+            return language.time(self.start)
+        return language.times(self.start, self.end)
+
+    @property
+    def iso_start(self) -> str:
+        return str(self.record["utc_start_date"]).replace(" ", "T") + "Z"
+
+    @property
+    def iso_end(self) -> str:
+        return str(self.record["utc_end_date"]).replace(" ", "T") + "Z"

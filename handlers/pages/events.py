@@ -1,0 +1,78 @@
+"""Finds the events that a page shows, with the filters of its address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import NamedTuple
+
+import orjson
+
+from handlers.pages.context import PageContext
+from handlers.pages.event_times import ShownEvent
+from handlers.pages.periods import Period
+from handlers.records import Caches
+from handlers.requests import values_of
+from handlers.store_protocol import Store
+from schemas.errors import Problems
+from schemas.event import EVENT
+from schemas.kind import Document, Kind, load
+from schemas.site import Site
+
+LONGEST = timedelta(days=366)
+"""Events that began earlier are not found: without a bound, all past ones would have to be looked at."""
+MAX_IN_GRID = 1000
+"""Events of a month or week that are read; if there are more, only their numbers are shown."""
+DAY = timedelta(days=1)
+
+
+class Found(NamedTuple):
+    """The events of a page, and the number of all that match."""
+
+    events: list[ShownEvent]
+    total: int
+
+
+class EventFinder:
+    """Finds events; the caches are those of the API."""
+
+    def __init__(self, store: Store, site: Site, caches: Caches) -> None:
+        self._store, self._site, self._fragments = store, site, caches.fragments
+
+    async def of_period(self, page: PageContext, period: Period) -> Found:
+        """The events of a period, as their own time zones have it: days of other zones begin up to a day
+        earlier or later."""
+        found = await self.find(page, around(period.first, period.last), {"per_page": MAX_IN_GRID})
+        here = [
+            event
+            for event in found.events
+            if event.first_day <= period.last and event.last_day >= period.first
+        ]
+        return Found(here, found.total)
+
+    async def from_day(self, page: PageContext, day: date, number: int, per_page: int) -> Found:
+        """A page of the events that have not ended before a day."""
+        dates = {"starts_after": day - LONGEST, "ends_after": day - DAY}
+        return await self.find(page, dates, {"page": number, "per_page": per_page})
+
+    async def before_day(self, page: PageContext, day: date, number: int, per_page: int) -> Found:
+        """A page of the events that have ended before a day, the last ones first."""
+        dates = {"ends_before": day - DAY}
+        return await self.find(page, dates, {"page": number, "per_page": per_page, "order": "desc"})
+
+    async def find(self, page: PageContext, dates: Mapping[str, date], query: Document) -> Found:
+        sent = values_of(page.filters, EVENT.query_schema) | {n: str(day) for n, day in dates.items()}
+        asked = load(EVENT.query_schema, sent, self._site) | {"page": 1} | query
+        records, total = await self.records(EVENT, page, asked)
+        now = self._site.now()
+        return Found([ShownEvent(record, now) for record in records], total)
+
+    async def records(self, kind: Kind, page: PageContext, query: Document) -> tuple[list[Document], int]:
+        """A page of a list of any kind, as the API represents it."""
+        found = await self._store.page(kind, query, page.caller, Problems())
+        fragments = await self._fragments.render_list(kind, found.heads, page.records)
+        return [orjson.loads(fragment.body) for fragment in fragments], found.total
+
+
+def around(first: date, last: date) -> dict[str, date]:
+    return {"starts_after": first - LONGEST, "starts_before": last + DAY, "ends_after": first - 2 * DAY}

@@ -1,0 +1,76 @@
+"""Renders templates: HTML responses, with headers that forbid everything that the pages do not need."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+
+from aiohttp import web
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from handlers.pages.context import PageContext
+from handlers.prepared_response import PreparedResponse
+from handlers.responses import entity_tag, static_response
+from schemas.errors import NoRoute
+from schemas.language import LANGUAGES
+
+HTML = "text/html; charset=utf-8"
+ASSETS = {
+    "kalends.css": "text/css; charset=utf-8",
+    "kalends.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""File -> content type."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https: http:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors {ancestors}"
+)
+"""Images may be of other hosts: those of events are where their organizers have put them."""
+TEMPLATES = Environment(
+    loader=PackageLoader("handlers.pages"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def html_response(
+    template: str, page: PageContext, status: int = 200, *, is_embedded: bool = False, **values: object
+) -> PreparedResponse:
+    body = render(template, page, is_embedded=is_embedded, **values)
+    policy = POLICY.format(ancestors="*" if is_embedded else "'self'")
+    headers = {"Content-Type": HTML, "Content-Language": page.language, "Content-Security-Policy": policy}
+    tag = {"ETag": entity_tag(0, body)} if status == 200 else {}
+    return PreparedResponse(body, headers | tag, status)
+
+
+def render(template: str, page: PageContext, **values: object) -> bytes:
+    shared = {"page": page, "local": page.local, "asset": asset_path, "languages": LANGUAGES, "_": page.text}
+    return TEMPLATES.get_template(template).render(shared | values).encode()
+
+
+def asset_path(page: PageContext, name: str) -> str:
+    """The path of a file. It changes with the content, so that browsers may keep it for ever."""
+    return page.plain_link(f"/assets/{name}?v={_digest(name)}")
+
+
+@cache
+def _digest(name: str) -> str:
+    return blake2b(_content(name), digest_size=6).hexdigest()
+
+
+def _content(name: str) -> bytes:
+    return files("handlers.pages").joinpath("assets", name).read_bytes()
+
+
+@cache
+def asset(name: str) -> PreparedResponse:
+    return static_response(_content(name), ASSETS[name], {"Cache-Control": "max-age=31536000, immutable"})
+
+
+async def send_asset(request: web.Request) -> web.StreamResponse:
+    if (name := request.match_info["name"]) not in ASSETS:
+        raise NoRoute
+    return asset(name).respond_to(request)
