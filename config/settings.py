@@ -61,6 +61,7 @@ class Settings:
         "directory for the data of the embedded MongoDB",
         "$XDG_DATA_HOME/kalends or ~/.local/share/kalends",
     )
+    title: str = setting("", word, "name of the calendar, on its pages and in feeds", "Calendar")
     timezone: str = setting("UTC", word, "default time zone, such as Europe/Paris")
     auth: str = setting(
         "",

@@ -21,6 +21,7 @@ class Site:
 
     base_url: str = "http://127.0.0.1:8080"
     namespace: str = f"/{NAMESPACE}"
+    title: str = ""
     zone: Zone = field(default_factory=lambda: parse_zone("UTC"))
     currency: Currency = field(default_factory=Currency)
     max_per_page: int = 100
@@ -34,7 +35,7 @@ class Site:
     @cached_property
     def representation_key(self) -> str:
         """The settings that affect representations; used in cache keys."""
-        return repr((self.api, self.zone.name, self.currency))
+        return repr((self.api, self.title, self.zone.name, self.currency))
 
     @cached_property
     def host(self) -> str:

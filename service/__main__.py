@@ -19,7 +19,7 @@ from service.commands.migrating import migrate_database
 from service.commands.tokens import token_command
 from service.commands.webhooks import webhook_command
 from service.database import located
-from service.demo import fill_demo
+from service.demo.filling import fill_demo
 from service.embedded import EmbeddedError
 from service.exporting import export_records
 from service.failures import brief

@@ -25,7 +25,7 @@ from service.announcing import announcing
 from service.app import CHANGES, create_app
 from service.authentication import anonymous_caller
 from service.database import Location, located
-from service.demo import fill_demo
+from service.demo.filling import fill_demo
 from service.die_with_parent import die_with_parent
 from service.in_flight import IN_FLIGHT
 from service.maintenance import maintained

@@ -20,6 +20,7 @@ def site_of(settings: Settings) -> Site:
     return Site(
         base_url=settings.address,
         namespace=settings.namespace,
+        title=settings.title,
         zone=zone,
         currency=Currency(settings.currency_symbol, settings.currency_code, settings.currency_position),
         max_per_page=settings.max_per_page,

@@ -11,7 +11,8 @@ from aiohttp import web
 
 from handlers.pages.context import PageContext, page_context
 from handlers.pages.events import MAX_IN_GRID, EventFinder
-from handlers.pages.grid import weeks_of
+from handlers.pages.filters import chips, in_tree_order
+from handlers.pages.grid import MAX_ROWS, weeks_of
 from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of
 from handlers.pages.rendering import html_response
 from handlers.prepared_response import PreparedResponse
@@ -33,7 +34,8 @@ class CalendarPages:
     """The handlers of all views."""
 
     def __init__(self, store: Store, site: Site, caches: Caches) -> None:
-        self.site, self.pages, self.finder = site, caches.pages, EventFinder(store, site, caches)
+        self.store, self.site, self.pages = store, site, caches.pages
+        self.finder = EventFinder(store, site, caches)
 
     async def home(self, request: web.Request) -> web.StreamResponse:
         return await self._respond(request, "month", None)
@@ -56,13 +58,14 @@ class CalendarPages:
         async def make() -> tuple[PreparedResponse, datetime]:
             shown = CalendarView(page, view, day, self.today(), is_embedded)
             values = await self._content(page, shown)
-            values |= {"view": shown, "categories": await self._categories(page)}
+            values |= {"view": shown, "chips": await chips(page, self.store)}
+            values["categories"] = list(in_tree_order(await self._categories(page)))
             return html_response("calendar.html", page, is_embedded=is_embedded, **values), self.midnight()
 
         return (await self.pages.response(("calendar", page.key), make)).respond_to(request)
 
     async def _content(self, page: PageContext, shown: CalendarView) -> Document:
-        period = shown.period
+        period, first = shown.period, page.local.first_weekday
         if shown.name in ("list", "past"):
             number = page_number(page)
             find = self.finder.before_day if shown.name == "past" else self.finder.from_day
@@ -71,9 +74,12 @@ class CalendarPages:
                 raise PageNotFound(kind="event")
             return {"events": found.events, "total": found.total, "number": number, "pages": pages}
         found = await self.finder.of_period(page, period)
-        most = {} if shown.name == "month" else {"max_rows": MAX_IN_GRID}
-        weeks = weeks_of(period, found.events, page.local.first_weekday, **most)
-        return {"events": found.events, "total": len(found.events), "weeks": weeks}
+        if found.total > MAX_IN_GRID and shown.name != "day":
+            numbers = await self.finder.numbers(page, period)
+            return {"events": [], "total": found.total, "weeks": weeks_of(period, [], first, numbers=numbers)}
+        most = MAX_ROWS if shown.name == "month" else MAX_IN_GRID
+        weeks = weeks_of(period, found.events, first, max_rows=most)
+        return {"events": found.events, "total": found.total, "weeks": weeks}
 
     async def _categories(self, page: PageContext) -> list[Document]:
         query = load(CATEGORY.query_schema, {}, self.site) | {"per_page": MAX_CATEGORIES}
@@ -124,6 +130,10 @@ class CalendarView:
 
     def is_today(self, day: date) -> bool:
         return day == self.today
+
+    def is_over(self, day: date) -> bool:
+        """Whether a day has passed, in the current month or week."""
+        return self.period.first <= self.today <= self.period.last and day < self.today
 
 
 def page_number(page: PageContext) -> int:

@@ -53,6 +53,10 @@ class PageContext:
         """A text in the language of the page. Templates call it `_`."""
         return translate(Text(template, **values), self.language)
 
+    @property
+    def site_title(self) -> str:
+        return self.site.title or self.text(Text("Calendar"))
+
     def value(self, name: str) -> str:
         """The value of a parameter; empty if it is not sent."""
         return next((value for sent, value in self.pairs if sent == name), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -49,6 +50,13 @@ class EventFinder:
             if event.first_day <= period.last and event.last_day >= period.first
         ]
         return Found(here, found.total)
+
+    async def numbers(self, page: PageContext, period: Period) -> dict[date, int]:
+        """The number of events on each day of a period, as the time zone of the site has it."""
+        days = [period.first + at * DAY for at in range((period.last - period.first).days + 1)]
+        queries = [around(day, day) | {"starts_before": day, "ends_after": day - DAY} for day in days]
+        found = await asyncio.gather(*(self.find(page, dates, {"per_page": 1}) for dates in queries))
+        return {day: one.total for day, one in zip(days, found, strict=True)}
 
     async def from_day(self, page: PageContext, day: date, number: int, per_page: int) -> Found:
         """A page of the events that have not ended before a day."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -20,8 +20,12 @@ class Segment:
     event: ShownEvent
     begins: bool
     """Whether its title is shown here: where it starts, and at the beginning of each week."""
-    goes_on: bool
-    """Whether it goes on, on the next day of this week."""
+    days: int
+    """How many days of this week it takes from here on."""
+
+    @property
+    def goes_on(self) -> bool:
+        return self.days > 1
 
 
 @dataclass
@@ -41,14 +45,23 @@ class GridDay:
 
 
 def weeks_of(
-    period: Period, events: Iterable[ShownEvent], first_weekday: int, max_rows: int = MAX_ROWS
+    period: Period,
+    events: Iterable[ShownEvent],
+    first_weekday: int,
+    *,
+    max_rows: int = MAX_ROWS,
+    numbers: Mapping[date, int] | None = None,
 ) -> list[list[GridDay]]:
-    """The weeks of a period, from the beginning of its first to the end of its last."""
+    """The weeks of a period, from the beginning of its first to the end of its last. If there are too many
+    events to show, only their numbers are given."""
     shown, weeks = list(events), []
     first = begin_of_week(period.first, first_weekday)
     while first <= period.last:
         weeks.append(_week(first, period, shown, max_rows))
         first += timedelta(7)
+    for day, number in (numbers or {}).items():
+        at = (day - begin_of_week(period.first, first_weekday)).days
+        weeks[at // 7][at % 7].hidden = number
     return weeks
 
 
@@ -73,4 +86,4 @@ def _place(event: ShownEvent, days: Sequence[GridDay], max_rows: int) -> None:
             day.hidden += 1
             continue
         day.rows += [None] * (row + 1 - len(day.rows))
-        day.rows[row] = Segment(event, at == 0, at < len(days) - 1)
+        day.rows[row] = Segment(event, at == 0, len(days) - at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
+from pathlib import Path
 
 from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,12 +17,9 @@ from schemas.errors import NoRoute
 from schemas.language import LANGUAGES
 
 HTML = "text/html; charset=utf-8"
-ASSETS = {
-    "kalends.css": "text/css; charset=utf-8",
-    "kalends.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
-"""File -> content type."""
+ASSETS = files("handlers.pages").joinpath("assets")
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+NAMES = frozenset(file.name for file in ASSETS.iterdir())
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https: http:; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors {ancestors}"
@@ -62,15 +60,17 @@ def _digest(name: str) -> str:
 
 
 def _content(name: str) -> bytes:
-    return files("handlers.pages").joinpath("assets", name).read_bytes()
+    return ASSETS.joinpath(name).read_bytes()
 
 
 @cache
 def asset(name: str) -> PreparedResponse:
-    return static_response(_content(name), ASSETS[name], {"Cache-Control": "max-age=31536000, immutable"})
+    return static_response(
+        _content(name), TYPES[Path(name).suffix], {"Cache-Control": "max-age=31536000, immutable"}
+    )
 
 
 async def send_asset(request: web.Request) -> web.StreamResponse:
-    if (name := request.match_info["name"]) not in ASSETS:
+    if (name := request.match_info["name"]) not in NAMES:
         raise NoRoute
     return asset(name).respond_to(request)

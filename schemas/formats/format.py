@@ -35,7 +35,7 @@ class Feed:
 
     @property
     def title(self) -> str:
-        return f"{self.kind.plural.capitalize()} · {self.context.site.host}"
+        return f"{self.kind.plural.capitalize()} · {self.context.site.title or self.context.site.host}"
 
     @property
     def id(self) -> UUID:

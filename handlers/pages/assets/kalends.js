@@ -17,8 +17,8 @@ for (const time of document.querySelectorAll("time[data-zone]")) {
   if (!theirs || theirs === clock(time.dataset.zone)) continue;
   const note = document.createElement("span");
   note.className = "own-time";
-  note.textContent = ` (${theirs})`;
-  time.after(note);
+  note.textContent = theirs;
+  time.parentElement.append(note);
 }
 
 // A button beside each address that is there to be copied.

@@ -1,0 +1,1 @@
+"""Demo data: a season of events to try the service with."""
