@@ -69,7 +69,8 @@ class EventFinder:
         return await self.find(page, dates, {"page": number, "per_page": per_page, "order": "desc"})
 
     async def find(self, page: PageContext, dates: Mapping[str, date], query: Document) -> Found:
-        sent = values_of(page.filters, EVENT.query_schema) | {n: str(day) for n, day in dates.items()}
+        sent = {"status": "publish"} | values_of(page.filters, EVENT.query_schema)
+        sent |= {name: str(day) for name, day in dates.items()}
         asked = load(EVENT.query_schema, sent, self._site) | {"page": 1} | query
         records, total = await self.records(EVENT, page, asked)
         now = self._site.now()

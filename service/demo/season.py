@@ -96,8 +96,8 @@ SEASON = [
     Series("Parents’ Café", "Toys, tea and talk.", "market", ("Clubs",), ("family",), "park", "friends",
            "Free", 5, 15, 2, 2, 9, 0),
     Series("Workshop: Print Your Own Poster", "Linocut from the first sketch to the finished print. "
-           "Material is included.", "exhibition", ("Workshops",), ("art", "young"), "museum", "arts", "CHF 45", 5, 13, 4,
-           2, 8, 0, "Europe/Zurich"),
+           "Material is included.", "exhibition", ("Workshops",), ("art", "young"), "museum", "arts",
+           "CHF 45", 5, 13, 4, 2, 8, 0, "Europe/Zurich"),
     Series("Online Talk: Cities at Night", "A lecture from New York, with questions from the hall here.",
            "code", ("Talks",), ("technology", "online"), "loft", "friends", "Free", 2, 18, 1.5, 3, 5, 2,
            "America/New_York"),
