@@ -106,14 +106,17 @@ clean: ## remove .venv/, .venv-bench/ and caches; data is kept
 BROWSER_STAMP := .venv/.browser-installed
 CLIENTS_STAMP := .venv/.clients-installed
 
-browser: install $(BROWSER_STAMP) ## test the documentation page in headless Chromium (/usr/bin/chromium)
+browser: install $(BROWSER_STAMP) ## test the pages in headless Chromium (/usr/bin/chromium; needs npm)
 	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 clients: install $(CLIENTS_STAMP) ## use generated clients, and read feeds with calendar programs (needs node and npm)
 	$(BIN)/python -m pytest tests/clients $(ARGS)
 
-$(BROWSER_STAMP): tests/browser/requirements.txt | install
+$(BROWSER_STAMP): tests/browser/requirements.txt tests/browser/package-lock.json | install
 	@$(PIP) install --require-hashes -r tests/browser/requirements.txt
+	@mkdir -p .venv/axe
+	@cp tests/browser/package.json tests/browser/package-lock.json .venv/axe/
+	@npm ci --prefix .venv/axe --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 $(CLIENTS_STAMP): tests/clients/requirements.txt tests/clients/package-lock.json | install
@@ -126,4 +129,5 @@ $(CLIENTS_STAMP): tests/clients/requirements.txt tests/clients/package-lock.json
 clients-lock: install ## update the locked dependencies of `make browser` and `make clients`
 	$(LOCK) --constraint requirements-dev.txt --output-file tests/browser/requirements.txt tests/browser/requirements.in
 	$(LOCK) --constraint requirements-dev.txt --output-file tests/clients/requirements.txt tests/clients/requirements.in
+	cd tests/browser && npm install --package-lock-only --omit-lockfile-registry-resolved=true --no-audit --no-fund
 	cd tests/clients && npm install --package-lock-only --omit-lockfile-registry-resolved=true --no-audit --no-fund

@@ -35,7 +35,8 @@ def parser() -> Parser:
         FIELDS,
     )
     serving.add_argument("--demo", action="store_true", help="fill an empty database with example events")
-    _command(commands, "demo", "fill an empty database with example events")
+    filled = (*DATABASE_SETTINGS, "port", "base_url")
+    _command(commands, "demo", "fill an empty database with example events", filled)
     _command(commands, "migrate", "upgrade the database to the stored form of this version")
     _add_import(commands)
     _add_export(commands)

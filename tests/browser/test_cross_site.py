@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.request import urlopen
 
-import pytest
 from playwright.sync_api import Page
 
 from tests.browser.conftest import OpenPage, Serve
@@ -34,28 +29,6 @@ FORM = """url => {
   document.body.append(form);
   form.submit();
 }"""
-
-
-class Blank(BaseHTTPRequestHandler):
-    """A site with one empty page."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(b"<!doctype html><title>Another site</title><link rel=icon href=data:,>")
-
-    def log_message(self, *_: Any) -> None:
-        """Says nothing."""
-
-
-@pytest.fixture(scope="module")
-def other_site() -> Iterator[str]:
-    """The origin of another site; Chromium takes localhost and 127.0.0.1 for different sites."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Blank) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://localhost:{server.server_port}"
-        server.shutdown()
 
 
 def venues(service: Running) -> int:
