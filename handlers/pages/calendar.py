@@ -65,21 +65,26 @@ class CalendarPages:
         return (await self.pages.response(("calendar", page.key), make)).respond_to(request)
 
     async def _content(self, page: PageContext, shown: CalendarView) -> Document:
-        period, first = shown.period, page.local.first_weekday
         if shown.name in ("list", "past"):
-            number = page_number(page)
-            find = self.finder.before_day if shown.name == "past" else self.finder.from_day
-            found = await find(page, period.first, number, PER_PAGE)
-            if number > (pages := max(1, math.ceil(found.total / PER_PAGE))):
-                raise PageNotFound(kind="event")
-            return {"events": found.events, "total": found.total, "number": number, "pages": pages}
+            return await self._list(page, shown)
+        period, first = shown.period, page.local.first_weekday
         found = await self.finder.of_period(page, period)
-        if found.total > MAX_IN_GRID and shown.name != "day":
-            numbers = await self.finder.numbers(page, period)
-            return {"events": [], "total": found.total, "weeks": weeks_of(period, [], first, numbers=numbers)}
-        most = MAX_ROWS if shown.name == "month" else MAX_IN_GRID
-        weeks = weeks_of(period, found.events, first, max_rows=most)
-        return {"events": found.events, "total": found.total, "weeks": weeks}
+        if found.total <= MAX_IN_GRID:
+            most = MAX_ROWS if shown.name == "month" else MAX_IN_GRID
+            weeks = weeks_of(period, found.events, first, max_rows=most)
+            return {"events": found.events, "total": len(found.events), "weeks": weeks}
+        if shown.name == "day":
+            return await self._list(page, shown)
+        numbers = await self.finder.numbers(page, period)
+        return {"events": [], "total": found.total, "weeks": weeks_of(period, [], first, numbers=numbers)}
+
+    async def _list(self, page: PageContext, shown: CalendarView) -> Document:
+        number = page_number(page)
+        find = self.finder.before_day if shown.name == "past" else self.finder.from_day
+        found = await find(page, shown.period.first, number, PER_PAGE)
+        if number > (pages := max(1, math.ceil(found.total / PER_PAGE))):
+            raise PageNotFound(kind="event")
+        return {"events": found.events, "total": found.total, "number": number, "pages": pages}
 
     async def _categories(self, page: PageContext) -> list[Document]:
         query = load(CATEGORY.query_schema, {}, self.site) | {"per_page": MAX_CATEGORIES}

@@ -22,7 +22,7 @@ from schemas.site import Site
 
 LONGEST = timedelta(days=366)
 """Events that began earlier are not found: without a bound, all past ones would have to be looked at."""
-MAX_IN_GRID = 1000
+MAX_IN_GRID = 500
 """Events of a month or week that are read; if there are more, only their numbers are shown."""
 DAY = timedelta(days=1)
 
@@ -42,8 +42,11 @@ class EventFinder:
 
     async def of_period(self, page: PageContext, period: Period) -> Found:
         """The events of a period, as their own time zones have it: days of other zones begin up to a day
-        earlier or later."""
-        found = await self.find(page, around(period.first, period.last), {"per_page": MAX_IN_GRID})
+        earlier or later. If there are too many, only their number."""
+        dates = around(period.first, period.last)
+        if (total := (await self.find(page, dates, {"per_page": 1})).total) > MAX_IN_GRID:
+            return Found([], total)
+        found = await self.find(page, dates, {"per_page": MAX_IN_GRID})
         here = [
             event
             for event in found.events
@@ -52,9 +55,10 @@ class EventFinder:
         return Found(here, found.total)
 
     async def numbers(self, page: PageContext, period: Period) -> dict[date, int]:
-        """The number of events on each day of a period, as the time zone of the site has it."""
+        """The number of events that begin on each day of a period, as the time zone of the site has it: they
+        are counted by the histograms of the store, however many there are."""
         days = [period.first + at * DAY for at in range((period.last - period.first).days + 1)]
-        queries = [around(day, day) | {"starts_before": day, "ends_after": day - DAY} for day in days]
+        queries = [{"starts_after": day - DAY, "starts_before": day} for day in days]
         found = await asyncio.gather(*(self.find(page, dates, {"per_page": 1}) for dates in queries))
         return {day: one.total for day, one in zip(days, found, strict=True)}
 
