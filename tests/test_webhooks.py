@@ -28,6 +28,7 @@ from service.webhooks.addresses import AddressRefused, GuardedResolver, check_ad
 from service.webhooks.delivery import delivering
 from tests.checker import until
 from tests.conftest import Api
+from tests.test_changes import token_of
 
 LOCAL = (ip_network("127.0.0.0/8"),)
 
@@ -72,7 +73,7 @@ async def sending(store: Store) -> AsyncIterator[None]:
 
 async def add(api: Api, receiver: Receiver, query: str = "", role: Role | None = None) -> Any:
     subscription = Subscription(receiver.url, query, role)
-    return await api.store.webhooks.add(subscription, await commands.first_token(api.store, subscription))
+    return await api.store.webhooks.add(subscription, await commands.next_token(api.store, subscription))
 
 
 async def comes(condition: Callable[[], bool]) -> None:
@@ -197,6 +198,57 @@ async def test_expired_tokens_and_wrong_filters_pause_a_webhook(api: Api, receiv
         await until(are_paused)
     assert problems[wrong["_id"]] == "categories: Category 'jazz' not found."
     assert "not kept any more" in problems[expired["_id"]]
+
+
+async def paused(api: Api, number: int) -> None:
+    """Until this many webhooks are paused."""
+
+    async def are_paused() -> bool:
+        return [one["state"] for one in await api.store.webhooks.all()].count("paused") == number
+
+    await until(are_paused)
+
+
+async def test_it_continues_when_its_category_exists_again(
+    api: Api, receiver: Receiver, capsys: pytest.CaptureFixture[str], settings: Settings
+) -> None:
+    category = (await api.made("categories", name="Jazz"))["id"]
+    id = (await add(api, receiver, "kinds=events&categories=jazz"))["_id"]
+    async with sending(api.store):
+        await api.delete(f"/categories/{category}")
+        await paused(api, 1)
+        with pytest.raises(
+            SettingError, match=f"webhook {id} cannot continue: categories: Category 'jazz' not"
+        ):
+            await commands.resume_webhook(settings, id)
+        await api.made("categories", name="Jazz")
+        event = (await api.event(categories=["jazz"]))["id"]
+        await commands.resume_webhook(settings, id)
+        await comes(lambda: receiver.changes == [("events.created", event)])
+    await commands.list_webhooks(settings)
+    assert "not found" not in capsys.readouterr().out
+
+
+async def test_after_an_expired_token_it_continues_from_now(
+    api: Api, receiver: Receiver, capsys: pytest.CaptureFixture[str], settings: Settings
+) -> None:
+    id = (await add(api, receiver, "kinds=events"))["_id"]
+    await api.event("Not kept")
+    await token_of(api)
+    await api.store.database["changes"].delete_many({})
+    async with sending(api.store):
+        await paused(api, 1)
+        await commands.list_webhooks(settings)
+        shown = capsys.readouterr().out
+        assert "changes that were to be sent next are not kept any more; " in shown
+        assert f"`kalends webhook resume {id} --from-now`" in shown
+        with pytest.raises(SettingError, match=f"webhook resume {id} --from-now"):
+            await commands.resume_webhook(settings, id)
+        await commands.resume_webhook(settings, id, from_now=True)
+        await commands.list_webhooks(settings)
+        assert "up to date" in capsys.readouterr().out
+        event = (await api.event("New"))["id"]
+        await comes(lambda: receiver.changes == [("events.created", event)])
 
 
 async def test_two_processes_deliver_once_and_one_takes_over(
