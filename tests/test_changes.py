@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from pymongo.errors import AutoReconnect, NetworkTimeout
 
+from schemas.changes import ChangesInput
+from schemas.kind import load
+from schemas.site import Site
 from service.store.change_feed import CHECKPOINT
 from tests.checker import lose_changes, until
 from tests.conftest import Api, MakeApi
@@ -177,6 +180,26 @@ async def test_a_filter_that_is_wrong_answers_as_the_list_does(api: Api) -> None
         for path in ("/changes", "/changes/stream"):
             status, body = await api.get(f"{path}?since={token}&{query}")
             assert (status, body["code"]) == (400, "rest_invalid_param"), query
+
+
+@pytest.mark.parametrize("name", ["page", "per_page", "modified_after", "orderby", "order", "fields"])
+async def test_parameters_that_only_lists_have_are_refused(api: Api, name: str) -> None:
+    for path in ("/changes", "/changes/stream"):
+        status, body = await api.get(f"{path}?{name}=1&categories=none")
+        assert (status, body["data"]["params"].keys()) == (400, {name, "categories"})
+        assert "since and limit" in body["data"]["params"][name]
+    assert (await api.get(f"/changes?{name}=&colour=red"))[0] == 200  # not sent, and unknown
+
+
+@pytest.mark.parametrize(("path", "name"), [("/changes", "limit"), ("/events", "per_page")])
+async def test_a_limit_beyond_the_maximum_is_lowered_to_it(api: Api, path: str, name: str) -> None:
+    for value in ("501", str(2**63 - 1)):
+        assert (await api.get(f"{path}?{name}={value}"))[0] == 200
+        assert load(ChangesInput, {"limit": value}, Site())["limit"] == 500
+    for value in (str(2**63), "9" * 5000):
+        status, body = await api.get(f"{path}?{name}={value}")
+        message = f"Must be a whole number of at most {2**63 - 1}."
+        assert (status, body["data"]["params"]) == (400, {name: message})
 
 
 @pytest.mark.parametrize("token", ["x", "1", "abc-", "-", "abc-x", "12-³", "🎷-1"])
