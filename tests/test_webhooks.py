@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +31,7 @@ from service.webhooks.delivery import delivering
 from tests.checker import until
 from tests.conftest import Api
 from tests.test_changes import token_of
+from tests.test_faults import running
 
 LOCAL = (ip_network("127.0.0.0/8"),)
 
@@ -41,12 +44,16 @@ class Receiver:
         self.messages: list[dict[str, Any]] = []
         self.requests: list[tuple[Any, bytes]] = []
         self.url = ""
+        self.kill_at = 0
+        self.kills: Callable[[], None] = lambda: None
 
     async def handle(self, request: web.Request) -> web.Response:
         body = await request.read()
         self.requests.append((request.headers, body))
         if self.status == 204:
             self.messages.append(json.loads(body))
+        if len(self.messages) == self.kill_at:
+            self.kills()
         return web.Response(status=self.status, headers={"Location": "/elsewhere"})
 
     @property
@@ -145,6 +152,31 @@ async def test_after_a_failure_later_changes_wait(
             return bool(found and found["problem"] == "" and found["failing_since"] is None)
 
         await until(is_healthy)
+
+
+async def test_a_failure_in_the_middle_keeps_the_order_of_a_record(
+    api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change is sent with the record as it is then, so a receiver never goes back to an earlier state."""
+    monkeypatch.setattr("service.webhooks.delivery.PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr("service.store.webhooks.FIRST_PAUSE_SECONDS", 0)
+    await add(api, receiver, "kinds=events")
+    async with sending(api.store):
+        event, other = (await api.event("Title 0"))["id"], (await api.event("Other"))["id"]
+        await comes(lambda: len(receiver.messages) == 2)
+        receiver.status = 503
+        for number in (1, 2):
+            await api.patch(f"/events/{event}", {"title": f"Title {number}"})
+        await api.patch(f"/events/{other}", {"title": "Another"})
+        await comes(lambda: len(receiver.requests) >= 5)
+        receiver.status = 204
+        await comes(lambda: len(receiver.messages) == 5)
+    assert receiver.changes[2:] == [("events.changed", id) for id in (event, event, other)]
+    titles = [one["data"]["record"]["title"] for one in receiver.messages if one["data"]["id"] == event]
+    assert titles == sorted(titles)
+    assert titles[-1] == "Title 2"
+    accepted = list(dict.fromkeys(headers["webhook-id"] for headers, _ in receiver.requests))
+    assert len(accepted) == 5
 
 
 def test_pauses_grow_for_three_days() -> None:
@@ -263,19 +295,45 @@ async def test_two_processes_deliver_once_and_one_takes_over(
         async with sending(pair[1].store):
             ids.append((await pair[0].event("Last"))["id"])
             await comes(lambda: len(receiver.messages) >= 11)
-    assert sorted(receiver.changes) == sorted(("events.created", id) for id in ids)
+    assert receiver.changes == [("events.created", id) for id in ids]
 
 
 async def test_a_webhook_of_a_dead_process_is_taken_over(api: Api, receiver: Receiver) -> None:
     webhook = await add(api, receiver)
     held = {"holder": "dead", "held_until": api.store.site.now() + timedelta(minutes=1)}
-    hooks = api.store.database["webhooks"]
-    await hooks.update_one({"_id": webhook["_id"]}, {"$set": held})
+    await api.store.database["webhooks"].update_one({"_id": webhook["_id"]}, {"$set": held})
     await api.event()
     assert await api.store.webhooks.claim([], "") == []
-    await hooks.update_one({"_id": webhook["_id"]}, {"$set": {"held_until": EPOCH}})
+    await release(api, webhook["_id"])
     async with sending(api.store):
         await comes(lambda: bool(receiver.messages))
+
+
+async def test_after_a_kill_the_last_message_comes_again(
+    api: Api, receiver: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    """The process is killed after the second message has arrived, and before it notes that."""
+    webhook = await add(api, receiver, "kinds=events")
+    options = {"MONGODB_URI": settings.mongodb_uri, "DATABASE": settings.database}
+    options["WEBHOOK_NETWORKS"] = "127.0.0.0/8"
+    async with running(tmp_path / "first", **options) as first:
+        receiver.kill_at, receiver.kills = 2, first.process.kill
+        ids = [(await api.event(f"Event {number}"))["id"] for number in range(3)]
+        assert await first.end() == -signal.SIGKILL
+    await release(api, webhook["_id"])
+    async with running(tmp_path / "second", **options):
+        await comes(lambda: len(receiver.messages) >= 4)
+    assert receiver.changes == [("events.created", ids[number]) for number in (0, 1, 1, 2)]
+    sent = [headers["webhook-id"] for headers, _ in receiver.requests]
+    assert sent[1] == sent[2]
+    assert len(set(sent)) == 3
+    for headers, body in receiver.requests:
+        Verifier(webhook["secret"]).verify(body, dict(headers))
+
+
+async def release(api: Api, id: int) -> None:
+    """As if the lease of a dead process had run out."""
+    await api.store.database["webhooks"].update_one({"_id": id}, {"$set": {"held_until": EPOCH}})
 
 
 async def test_a_removed_webhook_gets_nothing_more(api: Api, receiver: Receiver, settings: Settings) -> None:
