@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from pymongo.errors import AutoReconnect
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from config import SettingError, Settings
@@ -450,3 +451,26 @@ async def test_a_hanging_endpoint_does_not_delay_others(
             await api.event()
             await comes(lambda: bool(receiver.messages))
         release.set()
+
+
+async def test_an_outage_of_the_database_is_logged_without_a_traceback(
+    api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("service.webhooks.delivery.PAUSE_SECONDS", 0.1)
+    await add(api, receiver)
+    checkpoint, outages = api.store.log.checkpoint, [AutoReconnect("down"), AutoReconnect("down")]
+
+    async def fails() -> Any:
+        current = asyncio.current_task()
+        is_delivering = current is not None and "_deliver_or_log" in repr(current.get_coro())
+        if outages and is_delivering:
+            raise outages.pop()
+        return await checkpoint()
+
+    monkeypatch.setattr(api.store.log, "checkpoint", fails)
+    async with sending(api.store):
+        await api.event()
+        await comes(lambda: bool(receiver.messages))
+    assert outages == []
+    said = [one for one in caplog.records if one.name == "kalends.webhooks" and one.levelname != "INFO"]
+    assert {(one.levelname, one.exc_info) for one in said} == {("WARNING", None)}

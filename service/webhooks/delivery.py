@@ -20,7 +20,7 @@ from handlers.responses import to_json
 from handlers.store_protocol import ToldChange
 from schemas.caller import PUBLIC
 from schemas.dates import show
-from schemas.errors import InvalidFields, Problem, Problems, TokenExpired
+from schemas.errors import InvalidFields, Problem, Problems, TokenExpired, Unavailable
 from schemas.kind import Document, RenderContext
 from service.background import background_task
 from service.failures import Failures
@@ -77,7 +77,7 @@ class Deliverer:
     async def _deliver_or_log(self, webhook: Document) -> None:
         try:
             await self._deliver(webhook)
-        except PyMongoError as error:
+        except (PyMongoError, Unavailable) as error:
             self._failures.failed(error)
         except Exception:  # a bug must not stop the other webhooks
             log.exception("webhook %d failed", webhook["_id"])
