@@ -229,7 +229,7 @@ async def test_expired_tokens_and_wrong_filters_pause_a_webhook(api: Api, receiv
     async with sending(api.store):
         await api.event()
         await until(are_paused)
-    assert problems[wrong["_id"]] == "categories: Category 'jazz' not found."
+    assert problems[wrong["_id"]] == "categories: Category 'jazz' not found"
     assert "not kept any more" in problems[expired["_id"]]
 
 

@@ -21,7 +21,7 @@ def reason_of(problem: TokenExpired | InvalidFields) -> str:
     """Why a webhook cannot be sent what has changed."""
     if isinstance(problem, TokenExpired):
         return "changes that were to be sent next are not kept any more"
-    return " ".join(reasons_of(problem))
+    return " ".join(reasons_of(problem)).removesuffix(".")  # more is said after it
 
 
 def caller_of(role: str | None) -> Caller:
