@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import fields, post_load
+from marshmallow import ValidationError, fields, post_load, validates_schema
 
 from schemas import EVENT, KINDS
 from schemas.event import EventListInput
@@ -17,7 +17,7 @@ from schemas.text_fields import FreeText
 MAX_CHANGES = 500
 """Changes in one response; a larger limit is lowered to it."""
 OF_LISTS = ("page", "per_page", "fields", "orderby", "order", "modified_after")
-"""Parameters of the event list that change feeds do not have."""
+"""Parameters of the event list that have no meaning for changes, and are refused."""
 ACTIONS = ("created", "changed", "trashed", "restored", "removed", "left")
 
 
@@ -40,6 +40,13 @@ class ChangesInput(EventListInput):
         ),
     )
     limit = Whole(1, load_default=100, metadata=describe(Text("maximum number of changes, at most 500")))
+
+    @validates_schema(skip_on_field_errors=False, pass_original=True)
+    def refuse_list_parameters(self, data: Document, sent: Document, **_: Any) -> None:
+        """If they were ignored like unknown ones, a reader would take what is told for what was asked for."""
+        reason = Text("Only lists have this parameter; changes are read with since and limit.")
+        if refused := {name: [reason] for name in OF_LISTS if sent.get(name) is not None}:
+            raise ValidationError(refused)
 
     @post_load
     def lower_limit(self, values: Document, **_: Any) -> Document:

@@ -37,10 +37,12 @@ class Flag(fields.Boolean):
 
 def whole(value: Any, least: int = 0) -> int:
     """A 64-bit integer, sent as a JSON integer or as decimal digits."""
-    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_INT64:
+    if isinstance(value, str) and (digits := re.fullmatch(r"(-?)0*([0-9]+)", value)):
+        value = int(digits[1] + digits[2][:20])  # twenty digits are more than 64 bits
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValidationError(Text("Must be a whole number of at least {least}.", least=least))
+    if value > MAX_INT64:
+        raise ValidationError(Text("Must be a whole number of at most {most}.", most=MAX_INT64))
     return value
 
 

@@ -8,15 +8,23 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientError, ClientResponse, ClientSession
 from pymongo.errors import AutoReconnect, NetworkTimeout
 
+from handlers.streamed_response import StreamedResponse
+from schemas.changes import ChangesInput
+from schemas.kind import load
+from schemas.site import Site
 from service.store.change_feed import CHECKPOINT
 from tests.checker import lose_changes, until
 from tests.conftest import Api, MakeApi
 from tests.mirror import Get, Mirror
+from tests.test_faults import running
+from tests.wire import connected
 
 Pair = tuple[Api, Api]
 Told = list[tuple[str, str, int]]
@@ -178,6 +186,26 @@ async def test_a_filter_that_is_wrong_answers_as_the_list_does(api: Api) -> None
         for path in ("/changes", "/changes/stream"):
             status, body = await api.get(f"{path}?since={token}&{query}")
             assert (status, body["code"]) == (400, "rest_invalid_param"), query
+
+
+@pytest.mark.parametrize("name", ["page", "per_page", "modified_after", "orderby", "order", "fields"])
+async def test_parameters_that_only_lists_have_are_refused(api: Api, name: str) -> None:
+    for path in ("/changes", "/changes/stream"):
+        status, body = await api.get(f"{path}?{name}=1&categories=none")
+        assert (status, body["data"]["params"].keys()) == (400, {name, "categories"})
+        assert "since and limit" in body["data"]["params"][name]
+    assert (await api.get(f"/changes?{name}=&colour=red"))[0] == 200  # not sent, and unknown
+
+
+@pytest.mark.parametrize(("path", "name"), [("/changes", "limit"), ("/events", "per_page")])
+async def test_a_limit_beyond_the_maximum_is_lowered_to_it(api: Api, path: str, name: str) -> None:
+    for value in ("501", str(2**63 - 1)):
+        assert (await api.get(f"{path}?{name}={value}"))[0] == 200
+        assert load(ChangesInput, {"limit": value}, Site())["limit"] == 500
+    for value in (str(2**63), "9" * 5000):
+        status, body = await api.get(f"{path}?{name}={value}")
+        message = f"Must be a whole number of at most {2**63 - 1}."
+        assert (status, body["data"]["params"]) == (400, {name: message})
 
 
 @pytest.mark.parametrize("token", ["x", "1", "abc-", "-", "abc-x", "12-³", "🎷-1"])
@@ -385,15 +413,17 @@ async def follow(api: Api, mirror: Mirror) -> None:
 
 async def events_of(api: Api, path: str, number: int, headers: dict[str, str]) -> list[tuple[str, Any]]:
     """(id, data) of the first server-sent events that have data."""
+    async with api.client.get(api.store.site.namespace + path, headers=headers) as answer:
+        return await events_in(answer, number)
+
+
+async def events_in(answer: ClientResponse, number: int) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
-    async with (
-        asyncio.timeout(30),
-        api.client.get(api.store.site.namespace + path, headers=headers) as answer,
-    ):
-        assert (answer.status, answer.content_type) == (200, "text/event-stream")
-        lines = ["", ""]
+    assert (answer.status, answer.content_type) == (200, "text/event-stream")
+    lines = ["", ""]
+    async with asyncio.timeout(30):
         while len(found) < number:
-            lines.append((await answer.content.readline()).decode().rstrip("\n"))
+            lines.append((await answer.content.readuntil(b"\n")).decode().rstrip("\n"))
             if lines[-1] == "" and lines[-2].startswith("data: "):
                 found.append((lines[-3].removeprefix("id: "), json.loads(lines[-2].removeprefix("data: "))))
     return found
@@ -469,3 +499,55 @@ async def test_a_stream_ends_so_that_clients_log_in_again(api: Api, monkeypatch:
     async with asyncio.timeout(30):
         status, text = await api.get("/changes/stream")
     assert (status, text.count("id: ") > 1) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("last", "status"), [("garbage", 400), ("\N{SAXOPHONE}-1", 400), ("9" * 5000, 400), ("0abc-1", 410)]
+)
+async def test_a_wrong_last_event_id_is_answered_before_the_stream(api: Api, last: str, status: int) -> None:
+    """A browser that gets anything but 200 does not connect again, and tells its page."""
+    since = await token_of(api)
+    answer = await api.send("GET", f"/changes/stream?since={since}", headers={"Last-Event-ID": last})
+    assert answer[0] == answer[1]["data"]["status"] == status
+
+
+async def test_a_client_that_never_reads_delays_nobody(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes are read for a client when it has taken the ones before: what waits for it fits into the
+    buffers of its connection."""
+    streams: list[StreamedResponse] = []
+    prepare = StreamedResponse.prepare
+
+    async def noted(self: StreamedResponse, request: Any) -> Any:
+        streams.append(self)
+        return await prepare(self, request)
+
+    monkeypatch.setattr(StreamedResponse, "prepare", noted)
+    token, number = await token_of(api), 80
+    path = f"/changes/stream?limit=1&since={token}"
+    async with connected(int(api.client.port or 0)) as idle:
+        head = f"GET {api.store.site.namespace}{path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        await idle.send(head.encode())
+        for at in range(number):
+            await api.event(f"Event {at}", description="€" * 100_000)
+        assert len(await events_of(api, path, number, {})) == number
+        sent_to_idle, sent = [one._payload_writer.output_size for one in streams if one._payload_writer]
+    assert sent > number * 300_000
+    assert sent_to_idle < sent / 2
+
+
+async def test_a_stream_continues_after_a_kill(api: Api, mongodb_uri: str, tmp_path: Path) -> None:
+    """A client that continues with the last ID it was sent misses nothing that was written meanwhile."""
+    options = {"MONGODB_URI": mongodb_uri, "DATABASE": api.store.database.name}
+    seen: list[tuple[str, Any]] = []
+    token, ids = await token_of(api), [(await api.event("Before"))["id"]]
+    for name in ("first", "second"):
+        async with running(tmp_path / name, **options) as service, ClientSession() as client:
+            last = seen[-1][0] if seen else token
+            headers = {"Last-Event-ID": last}
+            async with client.get(f"{service.api}/changes/stream", headers=headers) as answer:
+                seen += await events_in(answer, len(ids) - len(seen))
+                service.process.kill()
+                with pytest.raises(ClientError):
+                    await answer.read()
+        ids.append((await api.event("While there was no service"))["id"])
+    assert [change["id"] for _, change in seen] == ids[:2]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from pymongo.errors import AutoReconnect
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from config import SettingError, Settings
@@ -28,6 +31,8 @@ from service.webhooks.addresses import AddressRefused, GuardedResolver, check_ad
 from service.webhooks.delivery import delivering
 from tests.checker import until
 from tests.conftest import Api
+from tests.test_changes import token_of
+from tests.test_faults import running
 
 LOCAL = (ip_network("127.0.0.0/8"),)
 
@@ -40,12 +45,16 @@ class Receiver:
         self.messages: list[dict[str, Any]] = []
         self.requests: list[tuple[Any, bytes]] = []
         self.url = ""
+        self.kill_at = 0
+        self.kills: Callable[[], None] = lambda: None
 
     async def handle(self, request: web.Request) -> web.Response:
         body = await request.read()
         self.requests.append((request.headers, body))
         if self.status == 204:
             self.messages.append(json.loads(body))
+        if len(self.messages) == self.kill_at:
+            self.kills()
         return web.Response(status=self.status, headers={"Location": "/elsewhere"})
 
     @property
@@ -72,7 +81,7 @@ async def sending(store: Store) -> AsyncIterator[None]:
 
 async def add(api: Api, receiver: Receiver, query: str = "", role: Role | None = None) -> Any:
     subscription = Subscription(receiver.url, query, role)
-    return await api.store.webhooks.add(subscription, await commands.first_token(api.store, subscription))
+    return await api.store.webhooks.add(subscription, await commands.next_token(api.store, subscription))
 
 
 async def comes(condition: Callable[[], bool]) -> None:
@@ -146,6 +155,31 @@ async def test_after_a_failure_later_changes_wait(
         await until(is_healthy)
 
 
+async def test_a_failure_in_the_middle_keeps_the_order_of_a_record(
+    api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change is sent with the record as it is then, so a receiver never goes back to an earlier state."""
+    monkeypatch.setattr("service.webhooks.delivery.PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr("service.store.webhooks.FIRST_PAUSE_SECONDS", 0)
+    await add(api, receiver, "kinds=events")
+    async with sending(api.store):
+        event, other = (await api.event("Title 0"))["id"], (await api.event("Other"))["id"]
+        await comes(lambda: len(receiver.messages) == 2)
+        receiver.status = 503
+        for number in (1, 2):
+            await api.patch(f"/events/{event}", {"title": f"Title {number}"})
+        await api.patch(f"/events/{other}", {"title": "Another"})
+        await comes(lambda: len(receiver.requests) >= 5)
+        receiver.status = 204
+        await comes(lambda: len(receiver.messages) == 5)
+    assert receiver.changes[2:] == [("events.changed", id) for id in (event, event, other)]
+    titles = [one["data"]["record"]["title"] for one in receiver.messages if one["data"]["id"] == event]
+    assert titles == sorted(titles)
+    assert titles[-1] == "Title 2"
+    accepted = list(dict.fromkeys(headers["webhook-id"] for headers, _ in receiver.requests))
+    assert len(accepted) == 5
+
+
 def test_pauses_grow_for_three_days() -> None:
     pauses = [pause_after(attempts) for attempts in range(40)]
     assert pauses[:3] == [timedelta(seconds=seconds) for seconds in (5, 10, 20)]
@@ -195,8 +229,59 @@ async def test_expired_tokens_and_wrong_filters_pause_a_webhook(api: Api, receiv
     async with sending(api.store):
         await api.event()
         await until(are_paused)
-    assert problems[wrong["_id"]] == "categories: Category 'jazz' not found."
+    assert problems[wrong["_id"]] == "categories: Category 'jazz' not found"
     assert "not kept any more" in problems[expired["_id"]]
+
+
+async def paused(api: Api, number: int) -> None:
+    """Until this many webhooks are paused."""
+
+    async def are_paused() -> bool:
+        return [one["state"] for one in await api.store.webhooks.all()].count("paused") == number
+
+    await until(are_paused)
+
+
+async def test_it_continues_when_its_category_exists_again(
+    api: Api, receiver: Receiver, capsys: pytest.CaptureFixture[str], settings: Settings
+) -> None:
+    category = (await api.made("categories", name="Jazz"))["id"]
+    id = (await add(api, receiver, "kinds=events&categories=jazz"))["_id"]
+    async with sending(api.store):
+        await api.delete(f"/categories/{category}")
+        await paused(api, 1)
+        with pytest.raises(
+            SettingError, match=f"webhook {id} cannot continue: categories: Category 'jazz' not"
+        ):
+            await commands.resume_webhook(settings, id)
+        await api.made("categories", name="Jazz")
+        event = (await api.event(categories=["jazz"]))["id"]
+        await commands.resume_webhook(settings, id)
+        await comes(lambda: receiver.changes == [("events.created", event)])
+    await commands.list_webhooks(settings)
+    assert "not found" not in capsys.readouterr().out
+
+
+async def test_after_an_expired_token_it_continues_from_now(
+    api: Api, receiver: Receiver, capsys: pytest.CaptureFixture[str], settings: Settings
+) -> None:
+    id = (await add(api, receiver, "kinds=events"))["_id"]
+    await api.event("Not kept")
+    await token_of(api)
+    await api.store.database["changes"].delete_many({})
+    async with sending(api.store):
+        await paused(api, 1)
+        await commands.list_webhooks(settings)
+        shown = capsys.readouterr().out
+        assert "changes that were to be sent next are not kept any more; " in shown
+        assert f"`kalends webhook resume {id} --from-now`" in shown
+        with pytest.raises(SettingError, match=f"webhook resume {id} --from-now"):
+            await commands.resume_webhook(settings, id)
+        await commands.resume_webhook(settings, id, from_now=True)
+        await commands.list_webhooks(settings)
+        assert "up to date" in capsys.readouterr().out
+        event = (await api.event("New"))["id"]
+        await comes(lambda: receiver.changes == [("events.created", event)])
 
 
 async def test_two_processes_deliver_once_and_one_takes_over(
@@ -211,19 +296,45 @@ async def test_two_processes_deliver_once_and_one_takes_over(
         async with sending(pair[1].store):
             ids.append((await pair[0].event("Last"))["id"])
             await comes(lambda: len(receiver.messages) >= 11)
-    assert sorted(receiver.changes) == sorted(("events.created", id) for id in ids)
+    assert receiver.changes == [("events.created", id) for id in ids]
 
 
 async def test_a_webhook_of_a_dead_process_is_taken_over(api: Api, receiver: Receiver) -> None:
     webhook = await add(api, receiver)
     held = {"holder": "dead", "held_until": api.store.site.now() + timedelta(minutes=1)}
-    hooks = api.store.database["webhooks"]
-    await hooks.update_one({"_id": webhook["_id"]}, {"$set": held})
+    await api.store.database["webhooks"].update_one({"_id": webhook["_id"]}, {"$set": held})
     await api.event()
     assert await api.store.webhooks.claim([], "") == []
-    await hooks.update_one({"_id": webhook["_id"]}, {"$set": {"held_until": EPOCH}})
+    await release(api, webhook["_id"])
     async with sending(api.store):
         await comes(lambda: bool(receiver.messages))
+
+
+async def test_after_a_kill_the_last_message_comes_again(
+    api: Api, receiver: Receiver, settings: Settings, tmp_path: Path
+) -> None:
+    """The process is killed after the second message has arrived, and before it notes that."""
+    webhook = await add(api, receiver, "kinds=events")
+    options = {"MONGODB_URI": settings.mongodb_uri, "DATABASE": settings.database}
+    options["WEBHOOK_NETWORKS"] = "127.0.0.0/8"
+    async with running(tmp_path / "first", **options) as first:
+        receiver.kill_at, receiver.kills = 2, first.process.kill
+        ids = [(await api.event(f"Event {number}"))["id"] for number in range(3)]
+        assert await first.end() == -signal.SIGKILL
+    await release(api, webhook["_id"])
+    async with running(tmp_path / "second", **options):
+        await comes(lambda: len(receiver.messages) >= 4)
+    assert receiver.changes == [("events.created", ids[number]) for number in (0, 1, 1, 2)]
+    sent = [headers["webhook-id"] for headers, _ in receiver.requests]
+    assert sent[1] == sent[2]
+    assert len(set(sent)) == 3
+    for headers, body in receiver.requests:
+        Verifier(webhook["secret"]).verify(body, dict(headers))
+
+
+async def release(api: Api, id: int) -> None:
+    """As if the lease of a dead process had run out."""
+    await api.store.database["webhooks"].update_one({"_id": id}, {"$set": {"held_until": EPOCH}})
 
 
 async def test_a_removed_webhook_gets_nothing_more(api: Api, receiver: Receiver, settings: Settings) -> None:
@@ -340,3 +451,26 @@ async def test_a_hanging_endpoint_does_not_delay_others(
             await api.event()
             await comes(lambda: bool(receiver.messages))
         release.set()
+
+
+async def test_an_outage_of_the_database_is_logged_without_a_traceback(
+    api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("service.webhooks.delivery.PAUSE_SECONDS", 0.1)
+    await add(api, receiver)
+    checkpoint, outages = api.store.log.checkpoint, [AutoReconnect("down"), AutoReconnect("down")]
+
+    async def fails() -> Any:
+        current = asyncio.current_task()
+        is_delivering = current is not None and "_deliver_or_log" in repr(current.get_coro())
+        if outages and is_delivering:
+            raise outages.pop()
+        return await checkpoint()
+
+    monkeypatch.setattr(api.store.log, "checkpoint", fails)
+    async with sending(api.store):
+        await api.event()
+        await comes(lambda: bool(receiver.messages))
+    assert outages == []
+    said = [one for one in caplog.records if one.name == "kalends.webhooks" and one.levelname != "INFO"]
+    assert {(one.levelname, one.exc_info) for one in said} == {("WARNING", None)}

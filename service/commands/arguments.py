@@ -116,6 +116,9 @@ def _add_webhook(commands: Any) -> None:
             metavar="ID",
             help="number of the webhook, as `kalends webhook list` shows",
         )
+        if name == "resume":
+            what = "leave out all changes until now, for example because they are not kept any more"
+            one.add_argument("--from-now", action="store_true", help=what)
 
 
 def _group(commands: Any, name: str, help: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import datetime
 from time import monotonic
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -13,17 +12,15 @@ from urllib.parse import urlencode, urlsplit
 from config import SettingError, Settings
 from schemas.caller import Role
 from schemas.changes import EVENT_FILTERS, kinds_of
-from schemas.errors import InvalidFields, Problems, reasons_of
+from schemas.errors import InvalidFields, Problems, TokenExpired, reasons_of
 from schemas.kind import Document
-from service.commands.tokens import format_time, table
+from service.commands.webhook_list import advice, list_webhooks
 from service.database import opened
 from service.store import Store
 from service.store.webhooks import Subscription
 from service.webhooks.addresses import AddressRefused, GuardedResolver, Network, check_url
-from service.webhooks.delivery import caller_of, query_of
+from service.webhooks.queries import caller_of, query_of, reason_of
 from service.webhooks.sending import Message, open_sender
-
-HEADER = ("ID", "URL", "CHANGES", "LAST DELIVERY (UTC)", "STATE")
 
 
 def webhook_command(arguments: Namespace, settings: Settings) -> Coroutine[Any, Any, int | None]:
@@ -33,9 +30,10 @@ def webhook_command(arguments: Namespace, settings: Settings) -> Coroutine[Any, 
         return add_webhook(settings, *given, unpublished=arguments.unpublished)
     if arguments.action == "list":
         return list_webhooks(settings)
+    if arguments.action == "resume":
+        return resume_webhook(settings, arguments.id, from_now=arguments.from_now)
     actions: dict[str, Callable[[Settings, int], Coroutine[Any, Any, int | None]]] = {
         "test": test_webhook,
-        "resume": resume_webhook,
         "remove": remove_webhook,
     }
     return actions[arguments.action](settings, arguments.id)
@@ -49,7 +47,10 @@ async def add_webhook(
     query = urlencode([*pairs, *(split_filter(one) for one in filters)], safe=",")
     subscription = Subscription(url, query, Role.VIEWER if unpublished else None)
     async with opened(settings) as (store, location):
-        webhook = await store.webhooks.add(subscription, await first_token(store, subscription))
+        try:
+            webhook = await store.webhooks.add(subscription, await next_token(store, subscription))
+        except InvalidFields as problem:
+            raise SettingError(" ".join(reasons_of(problem))) from None
         print(f"Webhook {webhook['_id']} added in {location}. Its secret is shown only now:", file=sys.stderr)
         print(webhook["secret"])
 
@@ -63,13 +64,11 @@ def split_filter(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def first_token(store: Store, subscription: Subscription) -> str:
-    """The token of this moment; a wrong filter is refused as the list refuses it."""
-    try:
-        query = query_of(subscription.query, store.site)
-        page = await store.changes(kinds_of(query), query, caller_of(subscription.role), Problems())
-    except InvalidFields as problem:
-        raise SettingError(" ".join(reasons_of(problem))) from None
+async def next_token(store: Store, subscription: Subscription, since: str | None = None) -> str:
+    """The token of this moment, or the next one after another. A wrong filter is refused as the list refuses
+    it, and an expired token as `/changes` does."""
+    query = query_of(subscription.query, store.site) | {"since": since}
+    page = await store.changes(kinds_of(query), query, caller_of(subscription.role), Problems())
     return page.next
 
 
@@ -84,35 +83,6 @@ async def check_target(url: str, allowed: Sequence[Network]) -> None:
         raise SettingError(f"{url}: the host is unknown: {error.strerror or error}") from None
 
 
-async def list_webhooks(settings: Settings) -> None:
-    async with opened(settings) as (store, location):
-        webhooks = await store.webhooks.all()
-        newest = (await store.changes([], {}, caller_of(None), Problems())).next
-        now = store.site.now()
-    if webhooks:
-        print(table([HEADER, *(row(webhook, newest, now) for webhook in webhooks)]))
-    print(f"{len(webhooks) or 'No'} webhook{'s' * (len(webhooks) != 1)} in {location}", file=sys.stderr)
-
-
-def row(webhook: Document, newest: str, now: datetime) -> Sequence[str]:
-    changes = webhook["query"] or "all"
-    seen = changes + (" (also unpublished)" if webhook["role"] else "")
-    delivered = format_time(webhook["delivered_utc"], "never")
-    return str(webhook["_id"]), webhook["url"], seen, delivered, state_of(webhook, newest, now)
-
-
-def state_of(webhook: Document, newest: str, now: datetime) -> str:
-    """What the operator should know, in one line."""
-    since = format_time(webhook["failing_since"])
-    if webhook["state"] == "paused":
-        hint = f"`kalends webhook resume {webhook['_id']}` continues"
-        return f"paused; failing since {since}: {webhook['problem']}; {hint}"
-    if webhook["problem"]:
-        seconds = max(0, (webhook["next_attempt"] - now).total_seconds())
-        return f"failing since {since}: {webhook['problem']}; next attempt in {seconds:.0f} s"
-    return "up to date" if webhook["since"] == newest else "sending"
-
-
 async def test_webhook(settings: Settings, id: int) -> int:
     """Send a test message; return 1 if it was not accepted."""
     async with opened(settings) as (store, location), open_sender(settings.webhook_networks) as sender:
@@ -125,11 +95,18 @@ async def test_webhook(settings: Settings, id: int) -> int:
         return 1 if problem else 0
 
 
-async def resume_webhook(settings: Settings, id: int) -> None:
+async def resume_webhook(settings: Settings, id: int, *, from_now: bool = False) -> None:
+    """Continue a webhook, unless the reason for which it was paused would pause it again at once."""
     async with opened(settings) as (store, location):
         webhook = known(await store.webhooks.find(id), id, str(location))
-        await store.webhooks.resume(id)
-        print(f"Webhook {webhook['_id']} continues in {location}")
+        subscription = Subscription(webhook["url"], webhook["query"], webhook["role"])
+        try:
+            token = await next_token(store, subscription, None if from_now else webhook["since"])
+        except (TokenExpired, InvalidFields) as problem:
+            what_to_do = advice(id, is_expired=isinstance(problem, TokenExpired))
+            raise SettingError(f"webhook {id} cannot continue: {reason_of(problem)}; {what_to_do}") from None
+        await store.webhooks.resume(id, token if from_now else None)
+        print(f"Webhook {id} continues in {location}")
 
 
 async def remove_webhook(settings: Settings, id: int) -> None:

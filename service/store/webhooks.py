@@ -23,6 +23,9 @@ LEASE_SECONDS = 90
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5, 4 * 3600
 """Pauses after failures; each is twice as long as the one before."""
 GIVE_UP_AFTER = timedelta(days=3)
+HEALTHY = {"attempts": 0, "problem": "", "failing_since": None, "is_expired": False}
+"""What is stored of failures: how many there were, the last one, the time of the first one, and whether
+changes that were to be sent are not kept any more."""
 
 
 class Subscription(NamedTuple):
@@ -43,7 +46,7 @@ class Webhooks:
     async def add(self, subscription: Subscription, since: str) -> Document:
         """Add a webhook for all changes after a token; return it with its new secret."""
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
-        state = {"state": "active", "since": since, "attempts": 0, "problem": "", "failing_since": None}
+        state = {**HEALTHY, "state": "active", "since": since}
         times = {"created_utc": self._now(), "delivered_utc": None, "next_attempt": EPOCH}
         role = subscription.role.value if subscription.role else None
         webhook = {
@@ -65,10 +68,12 @@ class Webhooks:
     async def remove(self, id: int) -> bool:
         return bool((await self._webhooks.delete_one({"_id": id})).deleted_count)
 
-    async def resume(self, id: int) -> bool:
-        """Send to a paused webhook again, at once."""
-        active = {"state": "active", "attempts": 0, "failing_since": None, "next_attempt": EPOCH}
-        return bool((await self._webhooks.update_one({"_id": id}, {"$set": active})).matched_count)
+    async def resume(self, id: int, since: str | None = None) -> None:
+        """Send to a paused webhook again, at once; with a token only what has changed since then."""
+        active = {**HEALTHY, "state": "active", "next_attempt": EPOCH}
+        if since:  # what is being sent at this moment must not set the webhook back
+            active |= {"since": since, "holder": None, "held_until": EPOCH}
+        await self._webhooks.update_one({"_id": id}, {"$set": active})
 
     async def any_active(self) -> bool:
         return await self._webhooks.find_one({"state": "active"}, {"_id": 1}) is not None
@@ -91,8 +96,8 @@ class Webhooks:
 
     async def delivered(self, webhook: Document, since: str) -> Document | None:
         """Note that everything up to a token was delivered; None if the webhook is not ours any more."""
-        good = {"since": since, "attempts": 0, "problem": "", "failing_since": None}
-        return await self._renew(self._ours(webhook), good | {"delivered_utc": self._now()})
+        good = {**HEALTHY, "since": since, "delivered_utc": self._now()}
+        return await self._renew(self._ours(webhook), good)
 
     async def passed(self, webhook: Document, since: str) -> Document | None:
         """Note that there was nothing else to deliver up to a token; None as above."""
@@ -107,9 +112,10 @@ class Webhooks:
             change["state"] = "paused"
         await self._renew(self._ours(webhook), change)
 
-    async def pause(self, webhook: Document, problem: str) -> None:
+    async def pause(self, webhook: Document, problem: str, *, is_expired: bool) -> None:
         """Stop sending until the operator resumes it."""
-        change = {"state": "paused", "problem": problem, "failing_since": self._now()}
+        since = webhook["failing_since"] or self._now()
+        change = {"state": "paused", "problem": problem, "failing_since": since, "is_expired": is_expired}
         await self._renew(self._ours(webhook), change)
 
     async def release(self) -> None:

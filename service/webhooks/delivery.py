@@ -11,24 +11,21 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from urllib.parse import parse_qsl
 
 from pymongo.errors import PyMongoError
 
 from config import Settings
 from handlers.changes import ChangesHandlers, ReadChanges
-from handlers.requests import values_of
 from handlers.responses import to_json
 from handlers.store_protocol import ToldChange
-from schemas.caller import PUBLIC, Caller, Role
-from schemas.changes import ChangesInput
+from schemas.caller import PUBLIC
 from schemas.dates import show
-from schemas.errors import InvalidFields, Problem, Problems, TokenExpired, reasons_of
-from schemas.kind import Document, RenderContext, load
-from schemas.site import Site
+from schemas.errors import InvalidFields, Problem, Problems, TokenExpired, Unavailable
+from schemas.kind import Document, RenderContext
 from service.background import background_task
 from service.failures import Failures
 from service.store import Store
+from service.webhooks.queries import caller_of, query_of, reason_of
 from service.webhooks.sending import Message, Sender, open_sender
 
 log = logging.getLogger("kalends.webhooks")
@@ -80,7 +77,7 @@ class Deliverer:
     async def _deliver_or_log(self, webhook: Document) -> None:
         try:
             await self._deliver(webhook)
-        except PyMongoError as error:
+        except (PyMongoError, Unavailable) as error:
             self._failures.failed(error)
         except Exception:  # a bug must not stop the other webhooks
             log.exception("webhook %d failed", webhook["_id"])
@@ -92,7 +89,8 @@ class Deliverer:
             try:
                 page, changes = await self._read(webhook)
             except (TokenExpired, InvalidFields) as problem:
-                await self._store.webhooks.pause(webhook, " ".join(reasons_of(problem)))
+                is_expired = isinstance(problem, TokenExpired)
+                await self._store.webhooks.pause(webhook, reason_of(problem), is_expired=is_expired)
                 return
             if changes:  # later ones are read again: they are sent as they are then
                 has_more, following = True, await self._send(webhook, *changes[0])
@@ -117,15 +115,6 @@ class Deliverer:
             await self._store.webhooks.failed(webhook, problem)
             return None
         return await self._store.webhooks.delivered(webhook, change.token)
-
-
-def query_of(text: str, site: Site) -> Document:
-    """The query of a webhook; raises InvalidFields."""
-    return load(ChangesInput, values_of(parse_qsl(text), ChangesInput), site)
-
-
-def caller_of(role: str | None) -> Caller:
-    return Caller(role=Role(role)) if role else PUBLIC
 
 
 def message_of(webhook: Document, change: ToldChange, body: bytes) -> Message:

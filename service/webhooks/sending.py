@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from ssl import SSLCertVerificationError
 from typing import NamedTuple
 
-from aiohttp import ClientConnectorError, ClientError, ClientSession, ClientTimeout, TCPConnector
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+)
 from standardwebhooks.webhooks import Webhook as Signer
 
 from config.version import VERSION
@@ -48,9 +56,16 @@ class Sender:
         except TimeoutError:
             return f"no response within {TIMEOUT.total:g} seconds"
         except ClientConnectorError as error:
-            return str(error.os_error)
+            return unreachable(error.os_error)
         except (ClientError, AddressRefused) as error:
             return str(error) or type(error).__name__
+
+
+def unreachable(error: OSError) -> str:
+    """Why there is no connection; of a certificate, only what is wrong with it."""
+    if isinstance(error, SSLCertVerificationError):
+        return f"the certificate is not trusted: {error.verify_message}"
+    return str(error)
 
 
 def problem(status: int) -> str | None:
@@ -63,5 +78,8 @@ def problem(status: int) -> str | None:
 async def open_sender(allowed: Sequence[Network]) -> AsyncIterator[Sender]:
     connector = TCPConnector(resolver=GuardedResolver(allowed), use_dns_cache=False)
     headers = {"User-Agent": f"Kalends/{VERSION}"}
-    async with ClientSession(connector=connector, timeout=TIMEOUT, headers=headers) as session:
+    without_cookies = DummyCookieJar()  # one receiver must not see what another one on its host has set
+    async with ClientSession(
+        connector=connector, timeout=TIMEOUT, headers=headers, cookie_jar=without_cookies
+    ) as session:
         yield Sender(session, allowed)
