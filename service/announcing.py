@@ -95,6 +95,7 @@ def banner(settings: Settings, location: Location) -> str:
     api = settings.address + settings.namespace
     return (
         f"Kalends is ready.\n"
+        f"  Pages {settings.address}/\n"
         f"  API   {api}/\n"
         f"  Docs  {settings.address}/docs\n"
         f"  Try   curl '{api}/events'\n"
