@@ -90,6 +90,20 @@ async def test_encodings(encoding: str, imports: Imports, tmp_path: Path) -> Non
     assert (await imports.records("organizers"))[0]["organizer"] == "Märta Øst"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("delimiter", ",;\t")
+@pytest.mark.parametrize("first", ["", "sep={}"])
+async def test_ends_of_lines_and_delimiters(
+    end: str, delimiter: str, first: str, api: Api, imports: Imports
+) -> None:
+    """The delimiter is that of the first line, whatever the cells of the others contain."""
+    cells = ["Event Name", "Event Start Date"], ["Song, dance, tea; and\tmore, much more", "2027-06-01"]
+    rows = [delimiter.join(f'"{cell}"' for cell in row) for row in cells]
+    lines = ([first.format(delimiter)] if first else []) + rows
+    assert (await imports.text("a.csv", end.join([*lines, ""]))).summary == {"events": (1, 0, 0, 0)}
+    assert list(await shown(api)) == ["Song, dance, tea; and\tmore, much more"]
+
+
 HEAD = "Event Name,Event Start Date,Event Start Time\n"
 
 
@@ -101,10 +115,15 @@ HEAD = "Event Name,Event Start Date,Event Start Time\n"
         ("x,01/06/2027,10:00", "start_date: Not a valid date."),
         ("x,2027-06-01,noon", "Event Start Time: 'noon' is not a time such as 19:30 or 7:30 PM"),
         ("x,2027-06-01,10:00,more", "has 4 cells, but there are 3 columns"),
+        ('"Two"x,2027-06-01,10:00', "not valid CSV: ',' expected after '\"'"),
+        ('"never ends,2027-06-01,10:00', "not valid CSV: unexpected end of data"),
+        ("x\0y,2027-06-01,10:00", "a cell contains a NUL character"),
+        ("x" * 1_000_001 + ",2027-06-01,10:00", "a cell has more than 1,000,000 characters"),
+        ('"' + "x\n" * 500_001 + '",2027-06-01,10:00', "a cell has more than 1,000,000 characters"),
     ],
 )
 async def test_one_bad_row_does_not_stop_the_others(row: str, said: str, imports: Imports) -> None:
-    run = await imports.text("a.csv", f"{HEAD}Good,2027-06-01,10:00\n\n{row}\nOther,2027-06-02,\n")
+    run = await imports.text("a.csv", f"{HEAD}Good,2027-06-01,10:00\n\n{row}\nOther,2027-06-02,,,\n")
     assert (run.status, run.summary) == (1, {"events": (2, 0, 0, 1)})
     assert run.said[0].startswith(f"line 4: {said}"), run.said
 
@@ -113,7 +132,8 @@ async def test_one_bad_row_does_not_stop_the_others(row: str, said: str, imports
     ("text", "options", "said"),
     [
         ("Name,Date\nx,2027-06-01\n", {}, "with one of the columns Event Name, Venue Name, Organizer Name"),
-        (f'{HEAD}"never ends,2027-06-01\n', {}, "line 2: not valid CSV: unexpected end of data"),
+        (f'"{HEAD}x,2027-06-01\n', {}, "line 1: not valid CSV: unexpected end of data"),
+        ("Event Name\0\nx\n", {}, "is not NDJSON, iCalendar or CSV"),
         (HEAD, {"mapping": {"Titel": "Event Name"}}, "has no column 'Titel' for --map; it has Event Name"),
     ],
 )

@@ -64,6 +64,7 @@ def decoded(content: bytes, name: str) -> str:
         text = content.decode("utf-16" if is_utf_16 else "utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("cp1252", "replace")
-    if "\0" in text or text.lstrip().startswith(OTHER_FORMATS):
+    beginning = text.lstrip()[:PEEKED_BYTES]
+    if "\0" in "".join(beginning.splitlines()[:1]) or beginning.startswith(OTHER_FORMATS):
         raise SourceError(f"{name} is not NDJSON, iCalendar or CSV")
     return text
