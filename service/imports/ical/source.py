@@ -14,7 +14,8 @@ from schemas import EVENT
 from schemas.site import Site
 from schemas.zones import Zone, parse_zone
 from service.imports.ical.components import CALENDAR_ZONE, Component, components
-from service.imports.ical.series import Unreadable, many, moment, occurrence_key, occurrences
+from service.imports.ical.rules import Unreadable, check_zone
+from service.imports.ical.series import many, moment, occurrence_key, occurrences
 from service.imports.ical.values import values_of
 from service.imports.item import Entry, Item, Refusal, Series
 
@@ -61,7 +62,8 @@ class CalendarSource:
             warnings.simplefilter("ignore")  # about the names of time zones
             for one in found:
                 if one.name == "VTIMEZONE":
-                    with suppress(*BROKEN):  # events that refer to it are refused
+                    with suppress(*BROKEN):  # events that refer to an invalid zone are refused
+                        check_zone(one.text)
                         Calendar.from_ical(CALENDAR.format(one.text))  # makes the zone known to events
                 elif one.name == CALENDAR_ZONE:
                     self._zone = known_zone(one.text, self._zone)
@@ -71,6 +73,7 @@ class CalendarSource:
 
     def _add(self, component: Component) -> None:
         try:
+            refuse_broken(component)
             event = cast(Event, Event.from_ical(component.text))
             refuse_invalid(event)
             uid = str(event.get("UID", "")).strip()
@@ -125,6 +128,11 @@ class CalendarSource:
 
 def recurrence_id(event: Event) -> date | None:
     return moment(event, "RECURRENCE-ID") if "RECURRENCE-ID" in event else None
+
+
+def refuse_broken(component: Component) -> None:
+    if component.problem:
+        raise Unreadable(component.problem)
 
 
 def refuse_invalid(event: Event) -> None:
