@@ -358,6 +358,13 @@ async def test_killed_at_any_time_and_started_again(
             "not 'Titel=Event Nam'; did you mean Event Name?",
         ),
         (["https://example.org", "--since", "soon"], "must be a date such as 2027-06-30, not 'soon'"),
+        *(
+            (
+                ["a.csv", "--date-format", form],
+                f"must be a form with day, month and year, each once, such as %d.%m.%Y, not {form!r}",
+            )
+            for form in ("%d.%d", "%", "%Q", "%d.%m", "tomorrow")
+        ),
     ],
 )
 def test_mistakes_in_options(words: list[str], said: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from argparse import ArgumentTypeError, Namespace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from getpass import getpass
 
 from config import SettingError
@@ -16,6 +17,7 @@ from service.imports.options import ImportOptions
 
 PASSWORD_VARIABLE = "IMPORT_PASSWORD"  # noqa: S105 - not the password itself
 YEAR = timedelta(days=365)
+EXAMPLE = date(2027, 6, 30)
 
 
 def add_import_options(importing: Parser) -> None:
@@ -73,6 +75,7 @@ def _add_csv_options(importing: Parser) -> None:
     )
     group.add_argument(
         "--date-format",
+        type=date_format,
         default="",
         metavar="FORMAT",
         help="form of dates other than 2027-06-30, such as %%d.%%m.%%Y or %%m/%%d/%%Y",
@@ -101,6 +104,19 @@ def day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise ArgumentTypeError(f"must be a date such as 2027-06-30, not {text!r}") from None
+
+
+def date_format(text: str) -> str:
+    """A form of dates in which a date is written and read again unchanged; the default is none."""
+    try:
+        is_complete = datetime.strptime(EXAMPLE.strftime(text), text).date() == EXAMPLE
+    except (ValueError, re.error):  # of regular expressions if a part is there twice
+        is_complete = False
+    if text and not is_complete:
+        raise ArgumentTypeError(
+            f"must be a form with day, month and year, each once, such as %d.%m.%Y, not {text!r}"
+        )
+    return text
 
 
 def column_mapping(text: str) -> tuple[str, str]:
