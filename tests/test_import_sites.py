@@ -626,3 +626,14 @@ async def test_another_kalends(api: Api, imports: Imports, elsewhere: Imports, s
     again = await elsewhere.run(f"{address.rstrip('/')}{api.store.site.namespace}/")
     assert again.summary == same(run.summary)
     await agrees(elsewhere.store)
+
+
+@pytest.mark.parametrize("options", [{}, {"dry_run": True}])
+async def test_the_service_of_the_same_database(options: dict[str, Any], api: Api, imports: Imports) -> None:
+    await api.event("Made here")
+    address = str(api.client.make_url("")).rstrip("/")
+    run = await imports.run(address, **options)
+    name = f"{address}{api.store.site.namespace}"
+    assert (run.status, run.summary) == (1, {})
+    assert run.said == [f"{name} shows this very database: there is nothing to import"]
+    assert len(await imports.records("events")) == 1
