@@ -7,6 +7,7 @@ import copy
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -413,6 +414,17 @@ async def spaces(request: web.Request) -> web.StreamResponse:
     return web.Response(body=b" " * 10_000_000, content_type="application/json")
 
 
+async def bomb(request: web.Request) -> web.StreamResponse:
+    """Some hundred kilobytes that expand to 200 MB."""
+    packed = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+    body = b"".join(packed.compress(b" " * 1_000_000) for _ in range(200)) + packed.flush()
+    return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "application/json"})
+
+
+async def not_packed(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=b"{}", headers={"Content-Encoding": "gzip"})
+
+
 async def html(request: web.Request) -> web.StreamResponse:
     return web.Response(text="<html>Maintenance</html>", content_type="text/html")
 
@@ -456,6 +468,8 @@ LIST = f"{ROOT}/categories"
         (endless, "sends more than 1 MB"),
         (silent, "does not answer in time"),
         (spaces, "sends more than 1 MB"),
+        (bomb, "sends more than 1 MB"),
+        (not_packed, "cannot be read: "),
         (html, "answers HTML instead of JSON"),
         (forbidden, "answers 403: Sorry, no."),
         (circle, "redirects more than 5 times"),
@@ -546,6 +560,20 @@ async def test_the_interface_is_where_the_pages_say(imports: Imports, serve: Ser
     async with server:
         run = await imports.run(str(server.make_url("/calendar")))
     assert (run.status, run.summary) == (0, ALL_NEW)
+
+
+async def test_the_pages_cannot_name_another_host(imports: Imports, serve: Serve) -> None:
+    """It would be sent the credentials."""
+    other = reference()
+    root = f"{await serve(other)}{ROOT}/"
+
+    async def answer(request: web.Request) -> web.StreamResponse | None:
+        if request.path == "/":
+            return web.Response(text="<html>", content_type="text/html", headers={API_HEADER: root})
+        return None
+
+    run = await imports.run(await serve(reference(answer=answer)), user="ada", password="secret")
+    assert (run.status, run.summary, other.requests) == (0, ALL_NEW, [])
 
 
 @pytest.mark.parametrize("path", ["/", "/?rest_route=/tribe/events/v1/"])
