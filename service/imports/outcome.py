@@ -22,6 +22,7 @@ class Outcome:
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._counts = Counter[tuple[str, str]]()
+        self._reported: list[str] = []
 
     def add(self, kind: Kind, where: str, result: Result) -> None:
         if isinstance(result, Problem):
@@ -31,8 +32,11 @@ class Outcome:
 
     def refuse(self, kind: Kind, where: str, reasons: Sequence[str]) -> None:
         self._counts[kind.plural, REFUSED] += 1
-        for reason in reasons:
-            self._report(f"{where}: {reason}")
+        lines = [f"{where}: {reason}" for reason in reasons]
+        if lines != self._reported:  # those of other occurrences of a series
+            for line in lines:
+                self._report(line)
+        self._reported = lines
 
     @property
     def total(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date, datetime, time, timedelta
 from math import prod
 
@@ -15,9 +14,6 @@ MAX_CANDIDATES = 200_000
 """Times between the start of a rule and the end of the window: 22 years of hours, or 547 years of days."""
 CYCLE_DAYS, CYCLE_YEARS, LAST_YEAR = 146_097, 400, 9999
 """Dates and weekdays repeat after so many days, which are 400 years."""
-ZONE_RULE = re.compile(r"^RRULE[^:\r]*:(.*)\r$", re.IGNORECASE | re.MULTILINE)
-ZONE_WINDOW = date(1601, 1, 1), date(2039, 1, 1)
-"""The years that Outlook and the library use for rules of time zones."""
 
 
 class Unreadable(Exception):
@@ -28,6 +24,8 @@ def check_rule(rule: vRecur, start: date, until: date) -> None:
     """Raise Unreadable for a rule that repeats too often, for too long, or never."""
     times = prod(len(rule[name]) for name in ("BYHOUR", "BYMINUTE", "BYSECOND") if name in rule)
     frequencies = {str(name).upper() for name in rule.get("FREQ", ())}
+    if not frequencies:
+        raise Unreadable("RRULE: FREQ is missing")
     if FREQUENT & frequencies or times > MAX_PER_DAY:
         raise Unreadable(f"RRULE: repeats more than {MAX_PER_DAY} times a day")
     if any(interval < 1 for interval in rule.get("INTERVAL", ())):
@@ -56,13 +54,3 @@ def _occurs(rule: vRecur, start: date) -> bool:
         return next(iter(found), None) is not None
     except ValueError as error:
         raise Unreadable(f"RRULE: {error}") from None
-
-
-def check_zone(text: str) -> None:
-    """Raise Unreadable for the text of a time zone whose offset does not change once a year."""
-    unfolded = re.sub(r"\r\n[ \t]", "", text)
-    for value in ZONE_RULE.findall(unfolded):
-        rule = vRecur.from_ical(value)
-        if [str(name).upper() for name in rule.get("FREQ", ())] != ["YEARLY"]:
-            raise Unreadable(f"RRULE: {value} is not the rule of a time zone")
-        check_rule(rule, *ZONE_WINDOW)

@@ -42,6 +42,8 @@ def many(value: Any) -> Iterable[Any]:
 
 def moment(event: Event, name: str) -> date:
     """A time of an event: a date, or a date with a time."""
+    if isinstance(event.get(name), list):
+        raise Unreadable(f"{name} is there more than once")
     found = getattr(event.get(name), "dt", None)
     if not isinstance(found, date):
         raise Unreadable(

@@ -1,0 +1,41 @@
+"""Repairs what calendar programs often get wrong in the text of an event."""
+
+from __future__ import annotations
+
+import re
+from quopri import decodestring
+
+EMPTY_TIME = re.compile(
+    r"^(?:DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID)(?:;[^:\r]*)?:[ ]*\r\n", re.I | re.M
+)
+RULE = re.compile(r"^RRULE[^:\r]*:.*$", re.I | re.M)
+UNQUOTED_ZONE = re.compile(r"(;TZID=)(\([^\"\r]{0,200}):(?=\d)", re.I)
+"""Such as (UTC+01:00) Berlin, with a colon that would end the parameters."""
+QUOTED_PRINTABLE = re.compile(
+    r"^([A-Z-]+)((?:;[^:\r]*)?;ENCODING=QUOTED-PRINTABLE[^:\r]*):((?:.*=\r\n)*.*)\r$", re.I | re.M
+)
+"""Texts of vCalendar 1.0, before iCalendar."""
+CHARSET = re.compile(r";CHARSET=\"?([\w-]+)", re.I)
+STRAY_LINE = re.compile(r"\r\n(?![\w-]+(?:;[^:\r]*)?:(?!//))(?=[^ \t\r])")
+"""The end of a line before one that is no property: a text with line breaks of its own."""
+
+
+def repaired(text: str) -> str:
+    """The text of a component in a form that the library understands."""
+    text = QUOTED_PRINTABLE.sub(_plain, text)
+    text = EMPTY_TIME.sub("", text)
+    text = RULE.sub(lambda rule: rule[0].replace(" ", ""), text)
+    text = UNQUOTED_ZONE.sub(r'\1"\2":', text)
+    return STRAY_LINE.sub(r"\r\n \\n", text)
+
+
+def _plain(found: re.Match[str]) -> str:
+    """A property with its text as iCalendar would have it."""
+    name, parameters, value = found.groups()
+    charset = CHARSET.search(parameters)
+    try:
+        decoded = decodestring(value.encode()).decode(charset[1] if charset else "utf-8", "replace")
+    except LookupError:  # of an unknown encoding
+        return found[0]
+    escaped = re.sub(r"([\\;,])", r"\\\1", decoded)
+    return f"{name}:" + r"\n".join(escaped.splitlines()) + "\r"
