@@ -100,6 +100,13 @@ async def test_times_without_a_value(line: str, imports: Imports) -> None:
     assert (run.status, run.summary) == (0, {"events": (1, 0, 0, 0)})
 
 
+async def test_times_that_are_folded_before_their_value(api: Api, imports: Imports) -> None:
+    times = "DTSTART:\n 20270104T100000Z\nDTEND;TZID=UTC:\n 20270104T110000\n"
+    run = await imports.text("a.ics", calendar(f"UID:a\nSUMMARY:x\n{times}"))
+    assert (run.status, run.said) == (0, [])
+    assert (await shown(api))["x 2027-01-04"]["end_date"] == "2027-01-04 11:00:00"
+
+
 async def test_spaces_in_a_rule(api: Api, imports: Imports) -> None:
     rule = "RRULE:FREQ=DAILY;UNTIL=20270110T000000Z;BYDAY=MO, TU"
     await imports.text("a.ics", calendar(f"UID:a\nSUMMARY:x\n{START}{rule}\n"))

@@ -82,6 +82,19 @@ async def test_other_columns_and_dates(api: Api, imports: Imports) -> None:
     assert (found["start_date"], found["venue"]["venue"]) == ("2027-12-24 19:30:00", "Rathaus")
 
 
+async def test_names_of_columns_in_the_importer(api: Api, imports: Imports) -> None:
+    names = "EVENT NAME;EVENT START DATE;Event Time Zone;Event Sticky in Month View;"
+    names += "Hide Event From Event Listings;Event Organizer Name(s) or ID(s);VENUE ADDRESS 2"
+    run = await imports.text("a.csv", f"{names}\nFair;2027-06-01;Europe/Oslo;TRUE;;Ada;x\n")
+    assert run.said == ["Columns that are not imported: VENUE ADDRESS 2"]
+    found = (await shown(api))["Fair"]
+    assert (found["timezone"], found["sticky"], found["organizer"][0]["organizer"]) == (
+        "Europe/Oslo",
+        True,
+        "Ada",
+    )
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 async def test_encodings(encoding: str, imports: Imports, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"

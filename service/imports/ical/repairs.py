@@ -6,7 +6,7 @@ import re
 from quopri import decodestring
 
 EMPTY_TIME = re.compile(
-    r"^(?:DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID)(?:;[^:\r]*)?:[ ]*\r\n", re.I | re.M
+    r"^(?:DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID)(?:;[^:\r]*)?:[ ]*\r\n(?![ \t])", re.I | re.M
 )
 RULE = re.compile(r"^RRULE[^:\r]*:.*$", re.I | re.M)
 UNQUOTED_ZONE = re.compile(r"(;TZID=)(\([^\"\r]{0,200}):(?=\d)", re.I)
