@@ -107,6 +107,12 @@ async def test_times_that_are_folded_before_their_value(api: Api, imports: Impor
     assert (await shown(api))["x 2027-01-04"]["end_date"] == "2027-01-04 11:00:00"
 
 
+async def test_parameters_that_are_folded_before_the_value(imports: Imports) -> None:
+    lines = 'RDATE:20270105T100000Z\nATTENDEE;CN="XYZ";ROLE=CHAIR\n ;RSVP=FALSE:mailto:xyz@example.org\n'
+    run = await imports.text("a.ics", calendar(f"UID:a\nSUMMARY:x\n{START}{lines}"))
+    assert (run.summary, run.said) == ({"events": (2, 0, 0, 0)}, [])
+
+
 async def test_spaces_in_a_rule(api: Api, imports: Imports) -> None:
     rule = "RRULE:FREQ=DAILY;UNTIL=20270110T000000Z;BYDAY=MO, TU"
     await imports.text("a.ics", calendar(f"UID:a\nSUMMARY:x\n{START}{rule}\n"))

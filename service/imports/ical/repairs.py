@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from quopri import decodestring
 
 EMPTY_TIME = re.compile(
@@ -16,8 +17,8 @@ QUOTED_PRINTABLE = re.compile(
 )
 """Texts of vCalendar 1.0, before iCalendar."""
 CHARSET = re.compile(r";CHARSET=\"?([\w-]+)", re.I)
-STRAY_LINE = re.compile(r"\r\n(?![\w-]+(?:;[^:\r]*)?:(?!//))(?=[^ \t\r])")
-"""The end of a line before one that is no property: a text with line breaks of its own."""
+PROPERTY = re.compile(r"[\w-]+(?:;|:(?!//))")
+TEXT = re.compile(r"(?:DESCRIPTION|SUMMARY|LOCATION|COMMENT|CONTACT|X-ALT-DESC)[;:]", re.I)
 
 
 def repaired(text: str) -> str:
@@ -26,7 +27,18 @@ def repaired(text: str) -> str:
     text = EMPTY_TIME.sub("", text)
     text = RULE.sub(lambda rule: rule[0].replace(" ", ""), text)
     text = UNQUOTED_ZONE.sub(r'\1"\2":', text)
-    return STRAY_LINE.sub(r"\r\n \\n", text)
+    return "\r\n".join(_with_stray_lines(text.split("\r\n")))
+
+
+def _with_stray_lines(lines: list[str]) -> Iterator[str]:
+    """The lines; one that is no property continues a text that has line breaks of its own."""
+    is_text = False
+    for line in lines:
+        if PROPERTY.match(line):
+            is_text = TEXT.match(line) is not None
+        elif is_text and line[:1].strip():
+            line = f" \\n{line}"  # noqa: PLW2901
+        yield line
 
 
 def _plain(found: re.Match[str]) -> str:
