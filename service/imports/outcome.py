@@ -22,21 +22,21 @@ class Outcome:
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._counts = Counter[tuple[str, str]]()
-        self._reported: list[str] = []
+        self._last: tuple[str, Sequence[str]] = ("", ())
 
     def add(self, kind: Kind, where: str, result: Result) -> None:
         if isinstance(result, Problem):
-            self.refuse(kind, where, reasons_of(result))
+            reasons = reasons_of(result)
+            is_reported = (where, reasons) == self._last  # for another occurrence of the same series
+            self._last = where, reasons
+            self.refuse(kind, where, [] if is_reported else reasons)
         else:
             self._counts[kind.plural, result] += 1
 
     def refuse(self, kind: Kind, where: str, reasons: Sequence[str]) -> None:
         self._counts[kind.plural, REFUSED] += 1
-        lines = [f"{where}: {reason}" for reason in reasons]
-        if lines != self._reported:  # those of other occurrences of a series
-            for line in lines:
-                self._report(line)
-        self._reported = lines
+        for reason in reasons:
+            self._report(f"{where}: {reason}")
 
     @property
     def total(self) -> int:
