@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -192,6 +194,14 @@ async def test_icalendar_contains_what_is_public(api: Api, imports: Imports) -> 
         ('{"kind": "events", "id": 5', "not a record with its kind, ID and links, as an export has them"),
         ("[1]", "not a record with its kind, ID and links, as an export has them"),
         ('{"kind": "people", "id": 5}', "not a record with its kind, ID and links, as an export has them"),
+        *(
+            (f'{{"kind": "events", "id": {id}, "title": "x"}}', "not a record with its kind, ID and links")
+            for id in ("0", "-1", "true", '"5"', "1.5", "null", str(2**53 + 1), str(10**30))
+        ),
+        *(
+            (f'{{"kind": "events", "id": 5, "password_hash": {hash}}}', "not a record with its kind, ID")
+            for hash in ('"secret"', '""', "7", "true", "[]")
+        ),
         ('{"kind": "events", "id": 5, "title": "x"}', "Missing parameters: start_date, end_date."),
         ('{"kind": "events", "id": 5, "venue": [9], "title": "x"}', "venue: The record that it links to is"),
     ],
@@ -206,6 +216,21 @@ async def test_one_bad_line_does_not_stop_the_others(
     run = await imports.text("bad.ndjson", "\n".join((header, line, good)))
     assert (run.status, run.summary) == (1, {"events": (1, 0, 0, 1)})
     assert run.said[0].startswith(f"line 2: {said}")
+
+
+async def test_the_largest_id_is_kept(imports: Imports) -> None:
+    header = json.dumps({"kalends_export": str(uuid4()), "instance": str(uuid4())}, separators=(",", ":"))
+    record = f'{{"kind": "tags", "id": {2**53}, "name": "Last"}}'
+    assert (await imports.text("a.ndjson", f"{header}\n{record}\n")).summary == {"tags": (1, 0, 0, 0)}
+    assert [tag["_id"] for tag in await imports.records("tags")] == [2**53]
+
+
+async def test_a_byte_order_mark_before_an_export(api: Api, imports: Imports, mongodb_uri: str) -> None:
+    await api.event("Marked")
+    text = (await exported(imports)).read_text()
+    async with copied(imports, mongodb_uri) as other:
+        run = await other.text("a.ndjson", f"\ufeff{text}")
+        assert (run.status, run.summary, run.said) == (0, {"events": (1, 0, 0, 0)}, [])
 
 
 async def test_a_header_that_is_none(imports: Imports) -> None:

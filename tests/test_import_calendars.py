@@ -340,6 +340,40 @@ GOOD = "UID:good\nSUMMARY:Good\nDTSTART:20270104T100000Z\n"
             "line 3: RRULE: INTERVAL must be at least 1",
         ),
         ("UID:a\nSUMMARY:x\nDTSTART:20270104T100000Z\nRRULE:FREQ=SOMETIMES\n", "line 3: RRULE: "),
+        (
+            "UID:a\nSUMMARY:x\nDTSTART:00010101T100000Z\nRRULE:FREQ=HOURLY\n",
+            "line 3: RRULE: starts in 1, too early for a rule that repeats so often",
+        ),
+        (
+            "UID:a\nSUMMARY:x\nDTSTART:00010101T100000Z\nRRULE:FREQ=YEARLY;BYHOUR=1,2;BYDAY=MO,TU,WE,TH,FR\n",
+            "line 3: RRULE: starts in 1, too early for a rule that repeats so often",
+        ),
+        (
+            "UID:a\nSUMMARY:x\nDTSTART:20270104T100000Z\nRRULE:FREQ=HOURLY;BYSETPOS=2\n",
+            "line 3: RRULE: BYSETPOS chooses nothing with FREQ=HOURLY",
+        ),
+        *(
+            (
+                f"UID:a\nSUMMARY:x\nDTSTART:20270104T100000Z\nRRULE:FREQ={rule}\n",
+                "line 3: RRULE: never occurs",
+            )
+            for rule in (
+                "HOURLY;BYMONTH=2;BYMONTHDAY=30",
+                "DAILY;BYMONTH=2;BYMONTHDAY=30;UNTIL=20280101T000000Z",
+                "DAILY;INTERVAL=14;BYDAY=TU;COUNT=3",
+                "YEARLY;BYYEARDAY=366;BYMONTH=1",
+                "DAILY;BYSETPOS=2",
+            )
+        ),
+        (
+            "UID:a\nSUMMARY:x\nDTSTART:20270104T100000Z\nEND:VALARM\n",
+            "line 3: END:VALARM on line 7 ends nothing",
+        ),
+        ("UID:a\nSUMMARY:x\nDTSTART:20270104T100000Z\nBEGIN:VALARM\n", "line 3: END:VALARM is missing"),
+        (
+            "UID:a\nSUMMARY:x\nDTSTART:20270104T100000Z\nBEGIN:VALARM\nEND:VTODO\nEND:VALARM\n",
+            "line 3: END:VTODO on line 8 ends nothing that has begun",
+        ),
     ],
 )
 async def test_one_bad_event_does_not_stop_the_others(event: str, said: str, imports: Imports) -> None:
@@ -351,8 +385,52 @@ async def test_one_bad_event_does_not_stop_the_others(event: str, said: str, imp
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (calendar("UID:a", GOOD).replace("END:VEVENT\n", "", 1), "line 3: END:VEVENT is missing"),
+        (
+            calendar(GOOD, "UID:a").replace("END:VEVENT\nEND:VCAL", "END:VCAL"),
+            "line 8: END:VEVENT is missing",
+        ),
+        (
+            calendar("UID:a", GOOD).replace("BEGIN:VEVENT\n", "", 1),
+            "line 4: END:VEVENT on line 4 ends nothing that has begun",
+        ),
+        (f"BEGIN:VCALENDAR\nBEGIN:VEVENT\n{calendar(GOOD)}", "line 2: END:VEVENT is missing"),
+    ],
+)
+async def test_an_event_that_does_not_begin_or_end(text: str, said: str, imports: Imports) -> None:
+    run = await imports.text("a.ics", text)
+    assert (run.status, run.summary, run.said) == (1, {"events": (1, 0, 0, 1)}, [said])
+
+
+async def test_rare_rules_are_not_refused(api: Api, imports: Imports) -> None:
+    leap_day = "UID:a\nSUMMARY:Leap\nDTSTART;VALUE=DATE:16040229\nRRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29\n"
+    text = calendar(leap_day)
+    assert (await imports.text("a.ics", text)).summary == {"events": (1, 0, 0, 0)}
+    assert list(await shown(api)) == ["Leap 2028-02-29"]
+
+
+async def test_what_looks_like_the_end_of_an_event(api: Api, imports: Imports) -> None:
+    """A line that begins with a space continues the one before."""
+    text = calendar(f"{GOOD}DESCRIPTION:a\n END:VEVENT\n BEGIN:VEVENT\n")
+    assert (await imports.text("a.ics", text)).summary == {"events": (1, 0, 0, 0)}
+    assert (await shown(api))["Good 2027-01-04"]["description"] == "aEND:VEVENTBEGIN:VEVENT"
+
+
+async def test_a_zone_that_changes_every_second(imports: Imports) -> None:
+    zone = OUTLOOK[OUTLOOK.index("BEGIN:VTIMEZONE") : OUTLOOK.index("BEGIN:VEVENT")]
+    endless = zone.replace("FREQ=YEARLY;BYDAY=-1SU;BYMONTH=10", "FREQ=SECONDLY")
+    endless = endless.replace("Customized Time Zone", "Restless")
+    event = "UID:a\nSUMMARY:x\nDTSTART;TZID=Restless:20270705T100000\n"
+    run = await imports.text("a.ics", calendar(event, GOOD, before=endless))
+    assert run.summary == {"events": (1, 0, 0, 1)}
+    assert run.said == ["line 18: DTSTART: unknown time zone Restless, and the file does not define it"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
         (calendar(GOOD).removesuffix("END:VCALENDAR\n"), "is incomplete: END:VCALENDAR is missing"),
-        ("BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VTODO\n", "line 3: END:VTODO ends nothing that has begun"),
+        ("BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VTODO\n", "is incomplete: END:VCALENDAR is missing"),
         ("<html>Not found</html>", "is not NDJSON, iCalendar or CSV"),
         ("%PDF-1.7\n", "is not NDJSON, iCalendar or CSV"),
         ("BEGIN:VCALENDAR\0\n", "is not NDJSON, iCalendar or CSV"),

@@ -82,12 +82,39 @@ async def test_other_columns_and_dates(api: Api, imports: Imports) -> None:
     assert (found["start_date"], found["venue"]["venue"]) == ("2027-12-24 19:30:00", "Rathaus")
 
 
+async def test_names_of_columns_in_the_importer(api: Api, imports: Imports) -> None:
+    names = "EVENT NAME;EVENT START DATE;Event Time Zone;Event Sticky in Month View;"
+    names += "Hide Event From Event Listings;Event Organizer Name(s) or ID(s);VENUE ADDRESS 2"
+    run = await imports.text("a.csv", f"{names}\nFair;2027-06-01;Europe/Oslo;TRUE;;Ada;x\n")
+    assert run.said == ["Columns that are not imported: VENUE ADDRESS 2"]
+    found = (await shown(api))["Fair"]
+    assert (found["timezone"], found["sticky"], found["organizer"][0]["organizer"]) == (
+        "Europe/Oslo",
+        True,
+        "Ada",
+    )
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 async def test_encodings(encoding: str, imports: Imports, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("Organizer Name\tOrganizer Email\r\nMärta Øst\tm@example.org\r\n".encode(encoding))
     assert (await imports.run(str(path))).summary == {"organizers": (1, 0, 0, 0)}
     assert (await imports.records("organizers"))[0]["organizer"] == "Märta Øst"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("delimiter", ",;\t")
+@pytest.mark.parametrize("first", ["", "sep={}"])
+async def test_ends_of_lines_and_delimiters(
+    end: str, delimiter: str, first: str, api: Api, imports: Imports
+) -> None:
+    """The delimiter is that of the first line, whatever the cells of the others contain."""
+    cells = ["Event Name", "Event Start Date"], ["Song, dance, tea; and\tmore, much more", "2027-06-01"]
+    rows = [delimiter.join(f'"{cell}"' for cell in row) for row in cells]
+    lines = ([first.format(delimiter)] if first else []) + rows
+    assert (await imports.text("a.csv", end.join([*lines, ""]))).summary == {"events": (1, 0, 0, 0)}
+    assert list(await shown(api)) == ["Song, dance, tea; and\tmore, much more"]
 
 
 HEAD = "Event Name,Event Start Date,Event Start Time\n"
@@ -101,10 +128,15 @@ HEAD = "Event Name,Event Start Date,Event Start Time\n"
         ("x,01/06/2027,10:00", "start_date: Not a valid date."),
         ("x,2027-06-01,noon", "Event Start Time: 'noon' is not a time such as 19:30 or 7:30 PM"),
         ("x,2027-06-01,10:00,more", "has 4 cells, but there are 3 columns"),
+        ('"Two"x,2027-06-01,10:00', "not valid CSV: ',' expected after '\"'"),
+        ('"never ends,2027-06-01,10:00', "not valid CSV: unexpected end of data"),
+        ("x\0y,2027-06-01,10:00", "a cell contains a NUL character"),
+        ("x" * 1_000_001 + ",2027-06-01,10:00", "a cell has more than 1,000,000 characters"),
+        ('"' + "x\n" * 500_001 + '",2027-06-01,10:00', "a cell has more than 1,000,000 characters"),
     ],
 )
 async def test_one_bad_row_does_not_stop_the_others(row: str, said: str, imports: Imports) -> None:
-    run = await imports.text("a.csv", f"{HEAD}Good,2027-06-01,10:00\n\n{row}\nOther,2027-06-02,\n")
+    run = await imports.text("a.csv", f"{HEAD}Good,2027-06-01,10:00\n\n{row}\nOther,2027-06-02,,,\n")
     assert (run.status, run.summary) == (1, {"events": (2, 0, 0, 1)})
     assert run.said[0].startswith(f"line 4: {said}"), run.said
 
@@ -113,7 +145,8 @@ async def test_one_bad_row_does_not_stop_the_others(row: str, said: str, imports
     ("text", "options", "said"),
     [
         ("Name,Date\nx,2027-06-01\n", {}, "with one of the columns Event Name, Venue Name, Organizer Name"),
-        (f'{HEAD}"never ends,2027-06-01\n', {}, "line 2: not valid CSV: unexpected end of data"),
+        (f'"{HEAD}x,2027-06-01\n', {}, "line 1: not valid CSV: unexpected end of data"),
+        ("Event Name\0\nx\n", {}, "is not NDJSON, iCalendar or CSV"),
         (HEAD, {"mapping": {"Titel": "Event Name"}}, "has no column 'Titel' for --map; it has Event Name"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from schemas import EVENT
 from schemas.caller import EVERYBODY
 from schemas.errors import Unavailable
 from service.imports.ndjson.lines import ImportLine, ImportRow, parse_lines
-from service.imports.ndjson.rows import ImportOutcome, import_rows
+from service.imports.ndjson.rows import LineResults, import_rows
 from service.store import Store
 from service.store.mongo.inserts import insert_each
 from tests.checker import agrees
@@ -30,14 +31,14 @@ def rows_of(store: Store, number: int = 5) -> list[ImportRow]:
     return rows
 
 
-async def imported(store: Store, rows: list[ImportRow]) -> ImportOutcome:
+async def imported(store: Store, rows: list[ImportRow]) -> LineResults:
     return await import_rows(store.creator, EVENT, EVERYBODY, rows)
 
 
 async def test_lines_are_imported_once(store: Store) -> None:
     rows = rows_of(store)
-    assert await imported(store, rows) == ImportOutcome(imported=5)
-    assert await imported(store, rows) == ImportOutcome(existing=5)
+    assert await imported(store, rows) == dict.fromkeys(range(5), "new")
+    assert await imported(store, rows) == dict.fromkeys(range(5), "same")
     known = set(await store.imported.find(EVENT, [*(row.fingerprint for row in rows), b"other"]))
     assert known == {row.fingerprint for row in rows}
     await agrees(store)
@@ -47,8 +48,8 @@ async def test_two_imports_at_once_store_each_line_once(pair: tuple[Api, Api]) -
     rows = rows_of(pair[0].store, 40)
     parts = (rows[:30], rows[10:], rows[::-1])
     done = await asyncio.gather(*(imported(pair[at % 2].store, part) for at, part in enumerate(parts)))
-    assert sum(one.imported for one in done) == 40
-    assert sum(one.existing for one in done) == 60
+    results = Counter(result for one in done for result in one.values())
+    assert results == {"new": 40, "same": 60}
     assert await pair[0].store.database["events"].count_documents({}) == 40
     await agrees(pair[0].store)
 
@@ -64,8 +65,8 @@ async def test_a_line_that_the_database_refuses_can_be_imported_later(
         return {row["_id"]: WriteError("refused") for row in bad}
 
     monkeypatch.setattr("service.store.records.drafting.insert_each", refuses_one)
-    outcome = await imported(store, rows)
-    assert (outcome.imported, list(outcome.refused)) == (4, [2])
-    assert isinstance(outcome.refused[2], Unavailable)
+    results = await imported(store, rows)
+    assert isinstance(results.pop(2), Unavailable)
+    assert results == dict.fromkeys((0, 1, 3, 4), "new")
     monkeypatch.undo()
-    assert await imported(store, rows) == ImportOutcome(imported=1, existing=4)
+    assert await imported(store, rows) == dict.fromkeys((0, 1, 3, 4), "same") | {2: "new"}

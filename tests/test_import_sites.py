@@ -7,6 +7,7 @@ import copy
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -358,6 +359,13 @@ async def test_killed_at_any_time_and_started_again(
             "not 'Titel=Event Nam'; did you mean Event Name?",
         ),
         (["https://example.org", "--since", "soon"], "must be a date such as 2027-06-30, not 'soon'"),
+        *(
+            (
+                ["a.csv", "--date-format", form],
+                f"must be a form with day, month and year, each once, such as %d.%m.%Y, not {form!r}",
+            )
+            for form in ("%d.%d", "%", "%Q", "%d.%m", "tomorrow")
+        ),
     ],
 )
 def test_mistakes_in_options(words: list[str], said: str) -> None:
@@ -406,6 +414,17 @@ async def spaces(request: web.Request) -> web.StreamResponse:
     return web.Response(body=b" " * 10_000_000, content_type="application/json")
 
 
+async def bomb(request: web.Request) -> web.StreamResponse:
+    """Some hundred kilobytes that expand to 200 MB."""
+    packed = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+    body = b"".join(packed.compress(b" " * 1_000_000) for _ in range(200)) + packed.flush()
+    return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "application/json"})
+
+
+async def not_packed(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=b"{}", headers={"Content-Encoding": "gzip"})
+
+
 async def html(request: web.Request) -> web.StreamResponse:
     return web.Response(text="<html>Maintenance</html>", content_type="text/html")
 
@@ -449,6 +468,8 @@ LIST = f"{ROOT}/categories"
         (endless, "sends more than 1 MB"),
         (silent, "does not answer in time"),
         (spaces, "sends more than 1 MB"),
+        (bomb, "sends more than 1 MB"),
+        (not_packed, "cannot be read: "),
         (html, "answers HTML instead of JSON"),
         (forbidden, "answers 403: Sorry, no."),
         (circle, "redirects more than 5 times"),
@@ -541,6 +562,20 @@ async def test_the_interface_is_where_the_pages_say(imports: Imports, serve: Ser
     assert (run.status, run.summary) == (0, ALL_NEW)
 
 
+async def test_the_pages_cannot_name_another_host(imports: Imports, serve: Serve) -> None:
+    """It would be sent the credentials."""
+    other = reference()
+    root = f"{await serve(other)}{ROOT}/"
+
+    async def answer(request: web.Request) -> web.StreamResponse | None:
+        if request.path == "/":
+            return web.Response(text="<html>", content_type="text/html", headers={API_HEADER: root})
+        return None
+
+    run = await imports.run(await serve(reference(answer=answer)), user="ada", password="secret")
+    assert (run.status, run.summary, other.requests) == (0, ALL_NEW, [])
+
+
 @pytest.mark.parametrize("path", ["/", "/?rest_route=/tribe/events/v1/"])
 async def test_a_site_without_readable_links(path: str, imports: Imports, serve: Serve) -> None:
     found = reference()
@@ -619,3 +654,14 @@ async def test_another_kalends(api: Api, imports: Imports, elsewhere: Imports, s
     again = await elsewhere.run(f"{address.rstrip('/')}{api.store.site.namespace}/")
     assert again.summary == same(run.summary)
     await agrees(elsewhere.store)
+
+
+@pytest.mark.parametrize("options", [{}, {"dry_run": True}])
+async def test_the_service_of_the_same_database(options: dict[str, Any], api: Api, imports: Imports) -> None:
+    await api.event("Made here")
+    address = str(api.client.make_url("")).rstrip("/")
+    run = await imports.run(address, **options)
+    name = f"{address}{api.store.site.namespace}"
+    assert (run.status, run.summary) == (1, {})
+    assert run.said == [f"{name} shows this very database: there is nothing to import"]
+    assert len(await imports.records("events")) == 1

@@ -143,7 +143,7 @@ async def test_an_imported_event_is_the_same_as_a_posted_one(
 
     body = {name: filled(value) for name, value in body.items()}
     posted = await api.made("events", **body)
-    assert await importer.run([body]) == (0, "1 imported, 0 already there, 0 refused", "")
+    assert await importer.run([body]) == (0, "events: 1 new, 0 changed, 0 same, 0 refused", "")
     newest = await api.store.database["events"].find_one({}, sort=[("_id", -1)])
     assert newest is not None
     password = {"password": body["password"]} if "password" in body else {}
@@ -164,7 +164,7 @@ async def test_an_imported_event_is_the_same_as_a_posted_one(
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 async def test_every_kind_is_imported(kind: Any, api: Api, importer: Importer) -> None:
     bodies = [SAMPLES[kind.name] | {kind.name_field: f"Name {at}"} for at in range(3)]
-    expected = (0, "3 imported, 0 already there, 0 refused", "")
+    expected = (0, f"{kind.plural}: 3 new, 0 changed, 0 same, 0 refused", "")
     assert await importer.run(bodies, "--kind", kind.plural, "--author", "5") == expected
     posted = await api.made(kind.plural, **bodies[0] | {kind.name_field: "Name 3"})
     stored = await api.store.database[kind.plural].find_one({"slug": "name-0"})
@@ -191,7 +191,7 @@ async def test_categories_are_hung_below_others_and_refused_twice(api: Api, impo
         {"name": "Bebop", "slug": "other-bebop"},
     ]
     status, output, errors = await importer.run(bodies, "--kind", "categories")
-    assert (status, output) == (1, "3 imported, 0 already there, 3 refused")
+    assert (status, output) == (1, "categories: 3 new, 0 changed, 0 same, 3 refused")
     exists = "A term with this name already exists; to create another one, send a different slug."
     assert errors.splitlines() == [
         f"line 2: {exists}",
@@ -227,7 +227,9 @@ async def test_bad_lines_are_told_and_the_others_are_imported(api: Api, importer
     for at, (bad, _) in enumerate(BAD):
         bodies += [bad, event(f"Good {at}")]
     status, output, errors = await importer.run(bodies)
-    assert (status, output) == (1, f"{len(BAD) + 1} imported, 0 already there, {len(BAD)} refused"), errors
+    assert (status, output) == (1, f"events: {len(BAD) + 1} new, 0 changed, 0 same, {len(BAD)} refused"), (
+        errors
+    )
     told = errors.splitlines()
     for at, (bad, message) in enumerate(BAD):
         said = [line for line in told if line.startswith(f"line {4 + 2 * at}: ")]
@@ -255,11 +257,11 @@ async def test_unknown_fields_are_refused_unless_they_are_to_be_ignored(api: Api
     shown = await api.event("Shown", tags=["red"])
     bodies = [event(catgories=["x"], venue={"venue": "Hall", "ctiy": "Oslo"}, cost="5"), shown]
     status, output, errors = await importer.run(bodies)
-    assert (status, output) == (1, "1 imported, 0 already there, 1 refused")
+    assert (status, output) == (1, "events: 1 new, 0 changed, 0 same, 1 refused")
     said = "Unknown field; --ignore-unknown-fields imports the record without it."
     assert errors.splitlines() == [f"line 1: {name}: {said}" for name in ("catgories", "venue.ctiy")]
     status, output, errors = await importer.run(bodies, "--ignore-unknown-fields")
-    assert (status, output) == (0, "1 imported, 1 already there, 0 refused"), errors
+    assert (status, output) == (0, "events: 1 new, 0 changed, 1 same, 0 refused"), errors
     assert (await api.get("/events"))[1]["events"][-1]["venue"]["venue"] == "Hall"
 
 
@@ -268,7 +270,7 @@ async def test_a_dry_run_writes_nothing(importer: Importer) -> None:
     importer.file.write_bytes(written(bodies))
     process = importer.started(str(importer.file), "--dry-run")
     output, errors = await asyncio.to_thread(process.communicate)
-    assert (process.returncode, output) == (1, "1 imported, 0 already there, 2 refused\n")
+    assert (process.returncode, output) == (1, "events: 1 new, 0 changed, 0 same, 2 refused\n")
     place, *said = errors.splitlines()
     assert place.startswith("Dry run, nothing is written to database ")
     assert [line.partition(":")[0] for line in said] == ["line 2", "line 3"]
@@ -278,10 +280,10 @@ async def test_a_dry_run_writes_nothing(importer: Importer) -> None:
 async def test_a_line_is_imported_once(importer: Importer) -> None:
     """Also from another file, in another order, beside new lines, and after a bad one is put right."""
     first: list[Body | str] = [event("A"), event("B"), event("B"), "{", event("C")]
-    assert (await importer.run(first))[:2] == (1, "4 imported, 0 already there, 1 refused")
-    assert (await importer.run(first))[:2] == (1, "0 imported, 4 already there, 1 refused")
+    assert (await importer.run(first))[:2] == (1, "events: 4 new, 0 changed, 0 same, 1 refused")
+    assert (await importer.run(first))[:2] == (1, "events: 0 new, 0 changed, 4 same, 1 refused")
     mended = [event("B"), event("New"), event("A"), event("B"), event("D"), event("C")]
-    assert (await importer.run(mended))[:2] == (0, "2 imported, 4 already there, 0 refused")
+    assert (await importer.run(mended))[:2] == (0, "events: 2 new, 0 changed, 4 same, 0 refused")
     titles = [row["title"] async for row in importer.store.database["events"].find().sort("title", 1)]
     assert titles == ["A", "B", "B", "C", "D", "New"]
     await agrees(importer.store)
@@ -291,7 +293,7 @@ async def test_standard_input(importer: Importer) -> None:
     process = importer.started("-", stdin=subprocess.PIPE)
     sent = written([event("One"), event("Two")]).decode().rstrip("\n")
     output, errors = await asyncio.to_thread(process.communicate, sent)
-    assert (process.returncode, output) == (0, "2 imported, 0 already there, 0 refused\n")
+    assert (process.returncode, output) == (0, "events: 2 new, 0 changed, 0 same, 0 refused\n")
     assert importer.without_place(errors) == ""
     assert await count(importer.store) == 2
 
@@ -407,8 +409,12 @@ async def test_killed_at_a_command_and_started_again(
     status, output, _ = await importer.run(bodies, code=KILLER.format(point=point, times=times))
     assert (status, output) == (-signal.SIGKILL, "")
     before = await count(importer.store)
-    assert await importer.run([event("Of another file")]) == (0, "1 imported, 0 already there, 0 refused", "")
-    expected = (0, f"{35 - before} imported, {before} already there, 0 refused", "")
+    assert await importer.run([event("Of another file")]) == (
+        0,
+        "events: 1 new, 0 changed, 0 same, 0 refused",
+        "",
+    )
+    expected = (0, f"events: {35 - before} new, 0 changed, {before} same, 0 refused", "")
     assert await importer.run(bodies) == expected
     assert await count(importer.store) == 36
     await agrees(importer.store)
@@ -432,7 +438,7 @@ async def test_killed_at_any_time_and_started_again(importer: Importer) -> None:
     assert reached < 400
     status, output, errors = await importer.run(bodies)
     assert (status, errors) == (0, "")
-    assert output.endswith("already there, 0 refused")
+    assert output.endswith(" same, 0 refused")
     assert await count(importer.store) == 400
     await agrees(importer.store)
 
@@ -466,7 +472,7 @@ async def test_two_imports_of_one_file_at_once(importer: Importer) -> None:
     ended = [await asyncio.to_thread(process.communicate) for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert [importer.without_place(errors) for _, errors in ended] == ["", ""]
-    assert sum(int(output.split()[0]) for output, _ in ended) == 60
+    assert sum(int(output.split()[1]) for output, _ in ended) == 60
     assert await count(importer.store) == 60
     await agrees(importer.store)
 
@@ -488,7 +494,7 @@ async def test_beside_a_service_that_writes_the_same_names(api: Api, importer: I
         if posted % 10 == 0 and made["tags"]:
             await api.delete(f"/tags/{made['tags'][0]['id']}")
     output, errors = await asyncio.to_thread(process.communicate)
-    assert (process.returncode, output) == (0, "200 imported, 0 already there, 0 refused\n"), errors
+    assert (process.returncode, output) == (0, "events: 200 new, 0 changed, 0 same, 0 refused\n"), errors
     assert await count(api.store) == 200 + posted
     await agrees(api.store)
 
@@ -559,6 +565,6 @@ async def test_a_link_means_the_record_that_fits_best_whatever_was_linked_before
     jazz = await api.made("tags", name="Newer", slug="jazz")
     bodies = [event(f"Before {n}", tags=["Digits", named_jazz["id"]]) for n in range(30)]
     bodies += [event("After", tags=[digits["slug"], "jazz"])]
-    assert await importer.run(bodies, code=SMALL) == (0, "31 imported, 0 already there, 0 refused", "")
+    assert await importer.run(bodies, code=SMALL) == (0, "events: 31 new, 0 changed, 0 same, 0 refused", "")
     (found,) = (await api.get("/events", search="After"))[1]["events"]
     assert {tag["id"] for tag in found["tags"]} == {first["id"], jazz["id"]}

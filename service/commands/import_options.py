@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from datetime import date, timedelta
 from getpass import getpass
 
 from config import SettingError
 from schemas import EVENT, KINDS
-from service.commands.parser import Parser, nearest
-from service.imports.csv.columns import KNOWN
+from service.commands.import_values import column_mapping, date_format, day
+from service.commands.parser import Parser
 from service.imports.options import ImportOptions
 
 PASSWORD_VARIABLE = "IMPORT_PASSWORD"  # noqa: S105 - not the password itself
@@ -73,6 +73,7 @@ def _add_csv_options(importing: Parser) -> None:
     )
     group.add_argument(
         "--date-format",
+        type=date_format,
         default="",
         metavar="FORMAT",
         help="form of dates other than 2027-06-30, such as %%d.%%m.%%Y or %%m/%%d/%%Y",
@@ -94,24 +95,6 @@ def _add_ndjson_options(importing: Parser) -> None:
         action="store_true",
         help="leave out unknown fields instead of refusing the records that have them",
     )
-
-
-def day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise ArgumentTypeError(f"must be a date such as 2027-06-30, not {text!r}") from None
-
-
-def column_mapping(text: str) -> tuple[str, str]:
-    """The name of a column in the file, and the known column that it is."""
-    name, _, column = text.rpartition("=")
-    if not name.strip() or column.strip().casefold() not in KNOWN:
-        raise ArgumentTypeError(
-            f"must be NAME=COLUMN with a known column such as Event Name, not {text!r}"
-            f"{nearest(column.strip(), KNOWN.values())}"
-        )
-    return name.strip(), column.strip()
 
 
 def import_options(arguments: Namespace) -> ImportOptions:

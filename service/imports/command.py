@@ -19,6 +19,7 @@ from service.imports.ndjson.command import import_lines
 from service.imports.ndjson.export_source import ExportSource
 from service.imports.opening import opened_file, recognized
 from service.imports.options import ImportOptions
+from service.imports.site.source import SiteSource
 from service.imports.storing import ItemImporter
 from service.imports.writing import DryRun, RecordWriter, Writer
 from service.progress import Progress
@@ -57,6 +58,7 @@ async def opened_source(settings: Settings, options: ImportOptions) -> AsyncIter
 async def import_items(settings: Settings, source: Source, options: ImportOptions) -> int:
     async with opened(settings) as (store, location):
         print(f"{options.activity} {location}", *source.notices, sep="\n", file=sys.stderr)
+        await refuse_itself(source, store)
         progress = Progress(sys.stderr, source.size)
         importer = ItemImporter(store, await writer_for(source, store, options), progress.print_line)
         try:
@@ -65,6 +67,14 @@ async def import_items(settings: Settings, source: Source, options: ImportOption
             progress.clear()
             print(*importer.outcome.lines(), sep="\n")
     return 1 if importer.outcome.has_refused else 0
+
+
+async def refuse_itself(source: Source, store: Store) -> None:
+    """Raise SourceError for the service of this very database: all its records would be there twice."""
+    if isinstance(source, SiteSource):
+        log = await source.change_log()
+        if log and log == (await store.log.checkpoint()).log:
+            raise SourceError(f"{source.name} shows this very database: there is nothing to import")
 
 
 async def writer_for(source: Source, store: Store, options: ImportOptions) -> Writer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +23,21 @@ MAX_FILE_BYTES = 200_000_000
 """Files that have to be in memory as a whole."""
 PEEKED_BYTES = 2000
 NDJSON_ENDINGS = (".ndjson", ".jsonl")
+SPLIT_CHARACTER = re.compile(rb"(\r?\n[ \t])([\x80-\xbf]+)")
+"""A line of iCalendar that is folded inside a character: its bytes belong before the fold."""
+WINDOWS = "windows"
+"""The name of the error handler below."""
 OTHER_FORMATS = ("<", "[", "%PDF", "PK\x03\x04")
 """Beginnings of HTML, XML, JSON arrays, PDF and spreadsheets."""
+
+
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(WINDOWS, _as_windows)
 
 
 @contextmanager
@@ -56,14 +70,14 @@ def recognized(file: BufferedReader[Any], size: int, options: ImportOptions, sit
 
 
 def decoded(content: bytes, name: str) -> str:
-    """The text of a file: UTF-8 or UTF-16, otherwise the encoding of older Windows programs."""
+    """The text of a file: UTF-16, or UTF-8, where other bytes have the encoding of older Windows programs."""
     if len(content) > MAX_FILE_BYTES:
         raise SourceError(f"{name} has more than {MAX_FILE_BYTES // 1_000_000} MB")
-    is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        text = content.decode("utf-16" if is_utf_16 else "utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", "replace")
-    if "\0" in text or text.lstrip().startswith(OTHER_FORMATS):
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = content.decode("utf-16", "replace")
+    else:
+        text = SPLIT_CHARACTER.sub(rb"\2\1", content).decode("utf-8-sig", WINDOWS)
+    beginning = text.lstrip()[:PEEKED_BYTES]
+    if "\0" in "".join(beginning.splitlines()[:1]) or beginning.startswith(OTHER_FORMATS):
         raise SourceError(f"{name} is not NDJSON, iCalendar or CSV")
     return text

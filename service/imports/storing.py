@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from schemas import EVENT
-from schemas.errors import InvalidFields, Problem, Unavailable, reasons_of
+from schemas.errors import InvalidFields, Problem
 from schemas.kind import Document, Kind, load_valid
 from service.imports.batches import slices
 from service.imports.item import Entry, Item, Refusal, Series
@@ -13,7 +13,6 @@ from service.imports.linking import LinkedIds, MissingLink, linked_ids
 from service.imports.outcome import Outcome
 from service.imports.writing import New, Writer
 from service.store import Store
-from service.store.records.creation import AlreadyImported
 from service.store.records.imported import Imported
 
 CANCELLED_HASH = Item(EVENT, b"", "", None).hash
@@ -21,11 +20,11 @@ NOT_LINKED = "The record that it links to is missing in the source, or was refus
 
 
 class ItemImporter:
-    """Imports items of any kind. `report` is called with a line for each reason to refuse one."""
+    """Imports items of any kind."""
 
     def __init__(self, store: Store, writer: Writer, report: Callable[[str], None]) -> None:
         self._imported, self._site = store.imported, store.site
-        self._writer, self._report, self.outcome = writer, report, Outcome()
+        self._writer, self.outcome = writer, Outcome(report)
         self._deferred: list[Item] = []
         """Items that link to records which have not been imported yet."""
 
@@ -34,7 +33,7 @@ class ItemImporter:
         kind = batch[0].kind
         for refusal in batch:
             if isinstance(refusal, Refusal):
-                self._refuse(kind, refusal.where, [refusal.reason])
+                self.outcome.refuse(kind, refusal.where, [refusal.reason])
         await self._store_items(kind, [item for item in batch if isinstance(item, Item)])
         await self._cancel(kind, [series for series in batch if isinstance(series, Series)])
 
@@ -48,7 +47,8 @@ class ItemImporter:
         if refuse_rest:
             for item in self._deferred:
                 ids = await self._linked_ids(item.kind, [item])
-                self._refuse_item(item, InvalidFields(dict.fromkeys(ids.missing(item), NOT_LINKED)))
+                problem = InvalidFields(dict.fromkeys(ids.missing(item), NOT_LINKED))
+                self.outcome.add(item.kind, item.where, problem)
             self._deferred = []
 
     async def _cancel(self, kind: Kind, many: Sequence[Series]) -> None:
@@ -68,7 +68,7 @@ class ItemImporter:
             try:
                 found = known.get(item.key) or await self._writer.adopt(item, ids)
                 if is_settled(item, found):
-                    self.outcome.add(kind, "same")
+                    self.outcome.add(kind, item.where, "same")
                 elif found:
                     await self._update(item, found, ids)
                 else:
@@ -76,22 +76,17 @@ class ItemImporter:
             except MissingLink:
                 self._deferred.append(item)
             except Problem as problem:
-                self._refuse_item(item, problem)
+                self.outcome.add(kind, item.where, problem)
         if new:
             await self._create(kind, new)
 
     async def _update(self, item: Item, found: Imported, ids: LinkedIds) -> None:
         is_changed = await self._writer.update(item, found, self._load(item, ids))
-        self.outcome.add(item.kind, "changed" if is_changed else "same")
+        self.outcome.add(item.kind, item.where, "changed" if is_changed else "same")
 
     async def _create(self, kind: Kind, new: Sequence[New]) -> None:
         for item, result in await self._writer.create(kind, new):
-            if isinstance(result, AlreadyImported):
-                self.outcome.add(kind, "same")
-            elif isinstance(result, Exception):
-                self._refuse_item(item, result if isinstance(result, Problem) else Unavailable())
-            else:
-                self.outcome.add(kind, "new")
+            self.outcome.add(kind, item.where, result)
 
     async def _linked_ids(self, kind: Kind, items: Sequence[Item]) -> LinkedIds:
         return await linked_ids(self._imported, kind, items, self._writer.planned)
@@ -104,14 +99,6 @@ class ItemImporter:
         problems.refuse()
         password = {"password": item.password_hash} if item.password_hash else {}
         return {**data, **password, "import_hash": item.imported_hash or item.hash}
-
-    def _refuse_item(self, item: Item, problem: Problem) -> None:
-        self._refuse(item.kind, item.where, reasons_of(problem))
-
-    def _refuse(self, kind: Kind, where: str, reasons: Sequence[str]) -> None:
-        self.outcome.add(kind, "refused")
-        for reason in reasons:
-            self._report(f"{where}: {reason}")
 
 
 def is_settled(item: Item, found: Imported | None) -> bool:

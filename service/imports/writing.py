@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-import pymongo
-
 from schemas.caller import Caller
 from schemas.errors import DuplicateTermSlug, Problem
 from schemas.kind import Document, Kind
+from service.imports.creating import create_records
 from service.imports.item import Item
 from service.imports.linking import LinkedIds
-from service.imports.ndjson.rows import BATCH_SECONDS
+from service.imports.outcome import Result
 from service.store import Store
 from service.store.records.creation import NewRecord
 from service.store.records.imported import Imported
@@ -34,8 +33,8 @@ class Writer(Protocol):
     async def update(self, item: Item, found: Imported, data: Document) -> bool:
         """Update a record; return whether that has changed it."""
 
-    async def create(self, kind: Kind, new: Sequence[New]) -> list[tuple[Item, Document | Exception]]:
-        """Create records; return each of them, or why it was not created."""
+    async def create(self, kind: Kind, new: Sequence[New]) -> list[tuple[Item, Result]]:
+        """Create records; return what became of each."""
 
 
 def same_record(item: Item, ids: LinkedIds, *, is_origin: bool) -> Document | None:
@@ -74,15 +73,13 @@ class RecordWriter:
             record = await self._store.update(item.kind, found.id, data, self._caller)
         return bool(record["version"] != found.version)
 
-    async def create(self, kind: Kind, new: Sequence[New]) -> list[tuple[Item, Document | Exception]]:
+    async def create(self, kind: Kind, new: Sequence[New]) -> list[tuple[Item, Result]]:
         taken = await self._taken_ids(kind, [item.id for item, _ in new if item.id])
         records: dict[NewRecord, Item] = {}
         for item, data in new:
             id = None if item.id in taken else item.id
             records[NewRecord(data, self._caller, import_key=item.key, id=id)] = item
-        with pymongo.timeout(BATCH_SECONDS):
-            created = await self._store.creator.create_many(kind, list(records))
-        return [(records[record], result) for record, result in created.items()]
+        return await create_records(self._store.creator, kind, records)
 
     async def _taken_ids(self, kind: Kind, ids: list[int]) -> set[int]:
         """The ids that other records have. The others will not be assigned to new records."""
@@ -109,13 +106,13 @@ class DryRun:
             item.kind.normalize(data, None, self._site)
         return True
 
-    async def create(self, kind: Kind, new: Sequence[New]) -> list[tuple[Item, Document | Exception]]:
+    async def create(self, kind: Kind, new: Sequence[New]) -> list[tuple[Item, Result]]:
         return [(item, self._checked(item, data)) for item, data in new]
 
-    def _checked(self, item: Item, data: Document) -> Document | Exception:
+    def _checked(self, item: Item, data: Document) -> Result:
         try:
-            normalized = item.kind.normalize(data, None, self._site)
+            item.kind.normalize(data, None, self._site)
         except Problem as problem:
             return problem
         self.planned.add(item.key)
-        return normalized
+        return "new"

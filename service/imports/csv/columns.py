@@ -31,7 +31,17 @@ LINKS = {
 }
 """Column of names, separated by commas -> field, and the field of the linked record that has the name."""
 COST, SYMBOL, POSITION = "Event Cost", "Event Currency Symbol", "Event Currency Position"
-KNOWN = {name.casefold(): name for columns in COLUMNS.values() for name in columns}
+OTHER_NAMES = {
+    "Event Time Zone": "Timezone",
+    "Hide Event From Event Listings": "Hide From Event Listings",
+    "Event Sticky in Month View": "Sticky in Month View",
+    "Event Organizer Name(s) or ID(s)": "Event Organizer Name",
+    "Event Organizers": "Event Organizer Name",
+}
+"""What the reference service's importer calls some columns, unlike its example files."""
+KNOWN = {name.casefold(): name for columns in COLUMNS.values() for name in columns} | {
+    other.casefold(): name for other, name in OTHER_NAMES.items()
+}
 KINDS = (EVENT, VENUE, ORGANIZER)
 
 

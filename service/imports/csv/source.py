@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 
 from schemas import EVENT
@@ -20,11 +18,10 @@ from service.imports.csv.columns import (
     name_column,
     plain_values,
 )
+from service.imports.csv.rows import CsvRow, csv_lines, csv_rows
 from service.imports.item import Entry, Item, OccurrenceKeys, Refusal, SourceError, key_of
 
-DELIMITERS = ",;\t"
 TIME_FORMATS = ("%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M%p", "%I:%M:%S %p", "%I %p", "%I%p")
-MAX_CELL = 1_000_000
 YES = {"1", "true", "yes", "on"}
 
 
@@ -35,12 +32,13 @@ class CsvSource:
 
     def __init__(self, name: str, text: str, mapping: Mapping[str, str], date_format: str) -> None:
         self.name, self._date_format = name, date_format
-        self.size = text.count("\n")
-        first_line = text.partition("\n")[0]
-        delimiter = max(DELIMITERS, key=first_line.count)
-        csv.field_size_limit(MAX_CELL)
-        self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        self._columns = self._mapped(next(self._rows(), []), mapping)
+        lines = csv_lines(text)
+        self.size = len(lines)
+        self._rows = csv_rows(lines)
+        header = next(self._rows, CsvRow(1, []))
+        if header.problem:
+            raise SourceError(f"{name}, line {header.line}: {header.problem}")
+        self._columns = self._mapped(header.cells, mapping)
         ignored = [name for name in self._columns if name and name not in KNOWN.values()]
         self.notices = [f"Columns that are not imported: {', '.join(ignored)}"] if ignored else []
         kind = kind_of(self._columns)
@@ -66,31 +64,28 @@ class CsvSource:
             )
         return [known.get(name.strip().casefold(), name.strip()) for name in header]
 
-    def _rows(self) -> Iterator[list[str]]:
-        try:
-            yield from self._reader
-        except csv.Error as error:
-            raise SourceError(f"{self.name}, line {self._reader.line_num}: not valid CSV: {error}") from None
-
     async def items(self) -> AsyncIterator[Entry]:
-        keys, line = OccurrenceKeys(), self._reader.line_num + 1
-        for cells in self._rows():
-            where, line = f"line {line}", self._reader.line_num + 1
-            self.position = line
-            if not any(cells):
-                continue
-            if len(cells) > len(self._columns):
-                yield Refusal(
-                    self._kind, where, f"has {len(cells)} cells, but there are {len(self._columns)} columns"
-                )
-                continue
-            row = {name: cell.strip() for name, cell in zip(self._columns, cells, strict=False)}
-            try:
-                values = self._values(row)
-            except ValueError as error:
-                yield Refusal(self._kind, where, str(error))
-            else:
-                yield Item(self._kind, keys.number(self._key(row)), where, values)
+        keys = OccurrenceKeys()
+        for row in self._rows:
+            self.position = row.line
+            if row.problem or any(row.cells):
+                yield self._entry(row, keys)
+
+    def _entry(self, row: CsvRow, keys: OccurrenceKeys) -> Entry:
+        where = f"line {row.line}"
+        try:
+            cells = self._cells(row)
+            return Item(self._kind, keys.number(self._key(cells)), where, self._values(cells))
+        except ValueError as error:
+            return Refusal(self._kind, where, str(error))
+
+    def _cells(self, row: CsvRow) -> Row:
+        """The cells by the names of their columns; raises ValueError."""
+        if row.problem:
+            raise ValueError(row.problem)
+        if any(row.cells[len(self._columns) :]):
+            raise ValueError(f"has {len(row.cells)} cells, but there are {len(self._columns)} columns")
+        return {name: cell.strip() for name, cell in zip(self._columns, row.cells, strict=False)}
 
     def _key(self, row: Row) -> bytes:
         """A row is known by the address of its page, else by the name and the start."""

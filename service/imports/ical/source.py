@@ -5,25 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date
 from typing import NamedTuple, cast
 
-from icalendar import Calendar, Event
+from icalendar import Event
 
 from schemas import EVENT
 from schemas.site import Site
-from schemas.zones import Zone, parse_zone
+from schemas.zones import Zone
 from service.imports.ical.components import CALENDAR_ZONE, Component, components
-from service.imports.ical.series import Unreadable, many, moment, occurrence_key, occurrences
+from service.imports.ical.refusing import BROKEN, refusal, refuse_broken, refuse_invalid
+from service.imports.ical.repairs import repaired
+from service.imports.ical.series import moment, occurrence_key, occurrences
 from service.imports.ical.values import values_of
+from service.imports.ical.zones import define_zone, known_zone
 from service.imports.item import Entry, Item, Refusal, Series
-
-CALENDAR = "BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n"
-BROKEN = (Unreadable, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, OSError)
-"""What libraries raise for events that are not valid."""
-
-
-TIMES = {"DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID"}
 
 
 class Part(NamedTuple):
@@ -61,8 +57,8 @@ class CalendarSource:
             warnings.simplefilter("ignore")  # about the names of time zones
             for one in found:
                 if one.name == "VTIMEZONE":
-                    with suppress(*BROKEN):  # events that refer to it are refused
-                        Calendar.from_ical(CALENDAR.format(one.text))  # makes the zone known to events
+                    with suppress(*BROKEN):  # events that refer to an invalid zone are refused
+                        define_zone(one.text)
                 elif one.name == CALENDAR_ZONE:
                     self._zone = known_zone(one.text, self._zone)
             for one in found:
@@ -71,10 +67,11 @@ class CalendarSource:
 
     def _add(self, component: Component) -> None:
         try:
-            event = cast(Event, Event.from_ical(component.text))
+            refuse_broken(component)
+            event = cast(Event, Event.from_ical(repaired(component.text)))
             refuse_invalid(event)
-            uid = str(event.get("UID", "")).strip()
-            uid = uid or f"{event.get('SUMMARY')} {moment(event, 'DTSTART')}"
+            start = moment(event, "DTSTART")
+            uid = str(event.get("UID", "")).strip() or f"{event.get('SUMMARY')} {start}"
         except BROKEN as error:
             self._refused.append(refusal(component.line, error))
         else:
@@ -92,14 +89,21 @@ class CalendarSource:
         """The items of an event or a series, and what is left of it, or why it cannot be imported."""
         try:
             is_series = any(part.is_in_series for part in parts)
-            items = self._series(uid, parts) if is_series else [self._single(uid, parts)]
+            items = self._series(uid, parts) if is_series else self._singles(uid, parts)
             return [*items, self._what_is_left(uid, parts, [item.key for item in items])]
         except BROKEN as error:
             return [refusal(parts[0].line, error)]
 
-    def _single(self, uid: str, parts: Sequence[Part]) -> Item:
-        latest = max(parts, key=lambda part: part.revision)
-        return self._item(latest.event, latest.line, occurrence_key(uid, None))
+    def _singles(self, uid: str, parts: Sequence[Part]) -> list[Item]:
+        """The latest revision. Some programs give events that start at different times the same UID."""
+        revision, latest = max(part.revision for part in parts), dict[date, Part]()
+        for part in parts:
+            if part.revision == revision:
+                latest.setdefault(moment(part.event, "DTSTART"), part)
+        keys = [occurrence_key(f"{uid} {at}" if number else uid, None) for number, at in enumerate(latest)]
+        return [
+            self._item(part.event, part.line, key) for key, part in zip(keys, latest.values(), strict=True)
+        ]
 
     def _series(self, uid: str, parts: Sequence[Part]) -> list[Item]:
         lines = {occurrence_key(uid, at): part.line for part in parts if (at := recurrence_id(part.event))}
@@ -125,27 +129,3 @@ class CalendarSource:
 
 def recurrence_id(event: Event) -> date | None:
     return moment(event, "RECURRENCE-ID") if "RECURRENCE-ID" in event else None
-
-
-def refuse_invalid(event: Event) -> None:
-    """Refuse an event whose times are not valid; other invalid properties are left out."""
-    for name, message in event.errors:
-        if name in TIMES:
-            raise Unreadable(f"{name}: {message}")
-    for name in TIMES & event.keys():
-        for value in many(event[name]):
-            at = getattr(value, "dt", None)
-            if "TZID" in getattr(value, "params", ()) and isinstance(at, datetime) and at.tzinfo is None:
-                zone = value.params["TZID"]
-                raise Unreadable(f"{name}: unknown time zone {zone}, and the file does not define it")
-
-
-def known_zone(name: str, default: Zone) -> Zone:
-    try:
-        return parse_zone(name)
-    except ValueError:
-        return default
-
-
-def refusal(line: int, error: Exception) -> Refusal:
-    return Refusal(EVENT, f"line {line}", " ".join(str(error).split())[:300] or type(error).__name__)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from html import escape
 from typing import Any
+from urllib.parse import unquote
 
 from icalendar import Event, vGeo
-from icalendar.parser.property import unescape_backslash
 from icalendar.timezone import is_utc, tzid_from_tzinfo
 
 from schemas.dates import show
@@ -16,9 +15,9 @@ from schemas.kind import Document
 from schemas.text_fields import EMAIL, URL
 from schemas.zones import Zone, parse_zone
 from service.imports.ical.series import many, moment
+from service.imports.ical.texts import description_of, plain, text_of
 from service.imports.item import without_empty
 
-MARKUP = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 NOT_PUBLIC = {"PRIVATE", "CONFIDENTIAL"}
 CALENDAR_ADDRESS = "calendar.google.com"
 """Google gives every calendar an address; nobody reads mail there."""
@@ -29,7 +28,7 @@ def values_of(event: Event, zone: Zone) -> Document:
     found = times_of(event, zone)
     found["title"] = text_of(event, "SUMMARY") or None
     found["description"] = description_of(event)
-    found["categories"] = [str(one) for group in many(event.get("CATEGORIES")) for one in group.cats]
+    found["categories"] = [plain(str(one)) for group in many(event.get("CATEGORIES")) for one in group.cats]
     found["organizer"] = organizers_of(event)
     found["image"] = image_of(event)
     location, found["website"] = text_of(event, "LOCATION"), web_address(text_of(event, "URL"))
@@ -88,21 +87,6 @@ def shown(at: date, zone: Zone) -> str:
     return show(wall) if zone.to_utc(wall) == utc else f"{show(utc)}Z"
 
 
-def text_of(event: Event, name: str) -> str:
-    """A text; the first one if there are several."""
-    return next((str(value).strip() for value in many(event.get(name))), "")
-
-
-def description_of(event: Event) -> str | None:
-    """The description as HTML."""
-    for value in many(event.get("X-ALT-DESC")):
-        if value.params.get("FMTTYPE", "").lower() == "text/html":
-            return str(unescape_backslash(str(value)))
-    text = text_of(event, "DESCRIPTION")
-    is_html = MARKUP.search(text) is not None
-    return (text if is_html else escape(text, quote=False).replace("\n", "<br>\n")) or None
-
-
 def venue_of(event: Event, location: str) -> list[Document]:
     """The place: its name is the first line, or what is before the first comma; the rest is its address."""
     if not location:
@@ -126,7 +110,7 @@ def organizers_of(event: Event) -> list[Document]:
 def _organizer(value: Any) -> Document:
     address = re.sub(r"^(mailto:)+", "", str(value).strip(), flags=re.IGNORECASE)
     is_mail = EMAIL.fullmatch(address) is not None and not address.endswith(CALENDAR_ADDRESS)
-    name = str(value.params.get("CN", "")).strip()
+    name = unquote(str(value.params.get("CN", ""))).strip()  # the reference service encodes it
     return without_empty(
         {"organizer": name or (address if is_mail else ""), "email": address if is_mail else ""}
     )

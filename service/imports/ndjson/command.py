@@ -14,18 +14,19 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 from config import Settings
 from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
-from schemas.errors import Problem, reasons_of
+from schemas.errors import Problem
 from service.database import opened
 from service.imports.ndjson.lines import ImportLine, ImportRow, LineBatch, parse_lines, read_batches
-from service.imports.ndjson.rows import ImportOutcome, check_rows, import_rows
+from service.imports.ndjson.rows import LineResults, check_rows, import_rows
 from service.imports.options import ImportOptions
+from service.imports.outcome import Outcome
 from service.progress import Progress
 
 T = TypeVar("T")
 FindKnown = Callable[[Sequence[bytes]], Awaitable[Collection[bytes]]]
 """The fingerprints of lines that were imported before."""
 ReadRows = Callable[[list[ImportLine]], tuple[list[ImportRow], dict[int, Problem]]]
-StoreRows = Callable[[list[ImportRow]], Coroutine[Any, Any, ImportOutcome]]
+StoreRows = Callable[[list[ImportRow]], Coroutine[Any, Any, LineResults]]
 MAX_CONCURRENT_BATCHES = 3
 """Batches stored concurrently; MongoDB uses one core for each."""
 
@@ -36,7 +37,8 @@ async def import_lines(settings: Settings, file: BinaryIO, size: int, options: I
     caller = replace(EVERYBODY, id=options.author)
     async with opened(settings) as (store, location), tasks() as start:
         print(f"{options.activity} {location}", file=sys.stderr)
-        progress, total = Progress(sys.stderr, size), ImportOutcome()
+        progress = Progress(sys.stderr, size)
+        outcome = Outcome(progress.print_line)
         read_rows = partial(parse_lines, kind=kind, site=store.site, ignore_unknown=options.ignore_unknown)
         prepared_batches = read_ahead(
             read_batches(file, kind, settings.max_body),
@@ -49,22 +51,21 @@ async def import_lines(settings: Settings, file: BinaryIO, size: int, options: I
             if options.dry_run
             else partial(import_rows, store.creator, kind, caller)
         )
-        async for end, outcome in store_batches(prepared_batches, store_rows, start):
-            for line in error_lines(outcome):
-                progress.print_line(line)
-            total += outcome
-            progress.show(end, total.imported + total.existing + len(total.refused))
+        async for end, results in store_batches(prepared_batches, store_rows, start):
+            for number, result in sorted(results.items()):
+                outcome.add(kind, f"line {number}", result)
+            progress.show(end, outcome.total)
     progress.clear()
-    print(f"{total.imported} imported, {total.existing} already there, {len(total.refused)} refused")
-    return 1 if total.refused else 0
+    print(*outcome.lines(), sep="\n")
+    return 1 if outcome.has_refused else 0
 
 
 @dataclass
 class PreparedBatch:
-    """Rows to be stored, the outcome of the other lines of their batch, and the file offset of its end."""
+    """Rows to be stored, the results of the other lines of their batch, and the file offset of its end."""
 
     rows: list[ImportRow]
-    outcome: ImportOutcome
+    results: LineResults
     end: int
 
 
@@ -95,13 +96,13 @@ async def tasks() -> AsyncIterator[StartTask]:
 
 async def store_batches(
     prepared_batches: AsyncIterator[PreparedBatch], store_rows: StoreRows, start: StartTask
-) -> AsyncIterator[tuple[int, ImportOutcome]]:
-    """Store up to MAX_CONCURRENT_BATCHES at once; yield the end offset and outcome of each, in order."""
-    running: deque[tuple[PreparedBatch, asyncio.Task[ImportOutcome]]] = deque()
+) -> AsyncIterator[tuple[int, LineResults]]:
+    """Store up to MAX_CONCURRENT_BATCHES at once; yield the end offset and results of each, in order."""
+    running: deque[tuple[PreparedBatch, asyncio.Task[LineResults]]] = deque()
 
-    async def oldest() -> tuple[int, ImportOutcome]:
+    async def oldest() -> tuple[int, LineResults]:
         prepared, storing = running.popleft()
-        return prepared.end, prepared.outcome + await storing
+        return prepared.end, prepared.results | await storing
 
     async for prepared in prepared_batches:
         running.append((prepared, start(store_rows(prepared.rows))))
@@ -130,10 +131,5 @@ async def prepare_batch(
     known = await find_known([line.fingerprint for line in batch.lines])
     new_lines = [line for line in batch.lines if line.fingerprint not in known]
     rows, refused = await asyncio.to_thread(read_rows, new_lines)
-    return PreparedBatch(rows, ImportOutcome(existing=len(known), refused=refused), batch.end)
-
-
-def error_lines(outcome: ImportOutcome) -> Iterator[str]:
-    """Error messages for each refused line, one per field."""
-    for number, problem in sorted(outcome.refused.items()):
-        yield from (f"line {number}: {text}" for text in reasons_of(problem))
+    same: LineResults = {line.number: "same" for line in batch.lines if line.fingerprint in known}
+    return PreparedBatch(rows, same | refused, batch.end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,13 @@ class SiteLists:
             if number > last:
                 raise SourceError(f"{self._name}/{kind.plural} gets longer and longer while it is read")
             page = await self.page(kind, number)
+
+    async def change_log(self) -> str:
+        """What identifies the change log of another Kalends; other sites have none."""
+        with suppress(SourceError):  # a site that does not work is noticed when its lists are read
+            answer = await self._fetcher.get(list_address(self._root, "changes"), MAX_PAGE_BYTES)
+            return str(json_object(answer).get("next", "")).partition("-")[0]
+        return ""
 
     async def page(self, kind: Kind, number: int) -> ListPage:
         query = QUERIES.get(kind.plural, {}) | {"page": str(number), "per_page": str(PER_PAGE)}

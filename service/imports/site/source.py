@@ -30,6 +30,7 @@ class SiteSource:
         self._lists = SiteLists(root, fetcher)
         self.name = shown(root)
         self._identity = identity(root)
+        self.change_log = self._lists.change_log
         self._yielded: set[bytes] = set()
 
     async def items(self) -> AsyncIterator[Item | Refusal]:
