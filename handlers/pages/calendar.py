@@ -14,6 +14,7 @@ from handlers.pages.events import MAX_IN_GRID, EventFinder
 from handlers.pages.grid import weeks_of
 from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of
 from handlers.pages.rendering import html_response
+from handlers.pages.venue_map import map_values
 from handlers.prepared_response import PreparedResponse
 from handlers.records import Caches
 from handlers.store_protocol import Store
@@ -63,6 +64,8 @@ class CalendarPages:
 
     async def _content(self, page: PageContext, shown: CalendarView) -> Document:
         period = shown.period
+        if shown.name == "map":
+            return await map_values(self.finder, page, period.first)
         if shown.name in ("list", "past"):
             number = page_number(page)
             find = self.finder.before_day if shown.name == "past" else self.finder.from_day
@@ -114,7 +117,7 @@ class CalendarView:
     @property
     def views(self) -> list[tuple[str, str, str]]:
         """(name, label, link) of each view, at the same day."""
-        names = ("month", "week", "day", "list")
+        names = ("month", "week", "day", "list", "map")
         return [(name, self.page.text(VIEWS[name]), self.link(name, self.day)) for name in names]
 
     def link(self, name: str, day: date | None, **changes: object) -> str:

@@ -18,7 +18,8 @@ for (const time of document.querySelectorAll("time[data-zone]")) {
   const note = document.createElement("span");
   note.className = "own-time";
   note.textContent = ` (${theirs})`;
-  time.after(note);
+  const zone = time.nextElementSibling;
+  (zone?.matches(".zone") ? zone : time).after(note);
 }
 
 // A button beside each address that is there to be copied.
