@@ -37,7 +37,7 @@ class RecordPages:
         self.kind, self.store, self.calendar = kind, store, calendar
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        page = page_context(request, self.calendar.site)
+        page = self._context(request)
 
         async def make() -> tuple[PreparedResponse, datetime]:
             record = await self._read(request, page)
@@ -51,10 +51,15 @@ class RecordPages:
 
     async def unlock(self, request: web.Request) -> web.StreamResponse:
         """The page of a protected event, for the password in a form. It is kept nowhere."""
-        page = page_context(request, self.calendar.site)
+        page = self._context(request)
         sent = (await body_values(request)).get("password")
         record = await self._read(request, page, sent if isinstance(sent, str) else None)
         return (await self._response(page, record)).respond_to(request)
+
+    def _context(self, request: web.Request) -> PageContext:
+        """The context, with the path that the record's own address has."""
+        path = f"/{self.kind.page}/{path_ref(request, self.kind)}/"
+        return replace(page_context(request, self.calendar.site), path=path)
 
     async def _read(self, request: web.Request, page: PageContext, password: str | None = None) -> Document:
         """The record in the path. What the caller may not see does not exist, nor does it in the trash."""
@@ -72,13 +77,14 @@ class RecordPages:
 
     async def _response(self, page: PageContext, record: Document) -> PreparedResponse:
         kind, shown = self.kind, self.kind.represent(self.kind, record, page.records)
-        is_hidden = is_locked(record) or shown.get("status", "publish") != "publish"
+        is_private = is_locked(record) or shown.get("status", "publish") != "publish"
         values: Document = {"kind": kind, "shown": shown, "name": shown[kind.name_field]}
         values |= {"description": rich_text(shown["description"]), "facts": facts_of, "map_of": map_of}
         values |= await self._own_values(page, shown)
-        values["meta"] = self._meta(page, record, shown, is_hidden=is_hidden)
+        is_listed = not is_private and not shown.get("hide_from_listings") and not is_empty(values)
+        values["meta"] = self._meta(page, record, shown, is_indexed=is_listed)
         template = "event.html" if kind is EVENT else "record.html"
-        return html_response(template, page, is_private=is_hidden, is_locked=is_locked(record), **values)
+        return html_response(template, page, is_private=is_private, is_locked=is_locked(record), **values)
 
     async def _own_values(self, page: PageContext, shown: Document) -> Document:
         """An event with its times; for other kinds their next events, and links that are filtered by them."""
@@ -93,15 +99,20 @@ class RecordPages:
         found = await self.calendar.finder.from_day(filtered, self.calendar.today(), 1, UPCOMING)
         return {"noun": noun, "filtered": filtered, "events": found.events, "total": found.total}
 
-    def _meta(self, page: PageContext, record: Document, shown: Any, *, is_hidden: bool) -> Meta:
+    def _meta(self, page: PageContext, record: Document, shown: Any, *, is_indexed: bool) -> Meta:
         return Meta(
             title=shown[self.kind.name_field],
             description=excerpt(shown.get("excerpt") or shown["description"]),
             image=image_address(shown.get("image")),
             type="article" if self.kind is EVENT else "website",
             json_ld=self.kind.json_ld(self.kind, record, page.records) if self.kind.json_ld else None,
-            is_indexed=not is_hidden,
+            is_indexed=is_indexed,
         )
+
+
+def is_empty(values: Document) -> bool:
+    """Whether a page says nothing: no description, and no events."""
+    return "event" not in values and not values["description"] and not values["events"]
 
 
 def password_form(page: PageContext, status: int = 200, *, was_wrong: bool = False) -> PreparedResponse:
