@@ -49,6 +49,8 @@ def html_response(
     body = render(template, page, is_embedded=is_embedded, **values)
     policy = POLICY.format(ancestors="*" if is_embedded else "'self'")
     headers = {"Content-Type": HTML, "Content-Language": page.language, "Content-Security-Policy": policy}
+    # Without a referrer browsers send forms with `Origin: null`, as if they came from another site.
+    headers["Referrer-Policy"] = "same-origin"
     if is_private:
         headers["Cache-Control"] = "no-store"
     elif status == 200:
