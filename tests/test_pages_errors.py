@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from pymongo.errors import ServerSelectionTimeoutError
+from typing import Any
 
-from tests.conftest import Api, MakeApi
+import pytest
+
+from config import Settings
+from schemas.site import Site
+from service.store import unstarted_store
+from tests.conftest import Api, MakeApi, Served
 from tests.html_reader import HtmlReader
 from tests.test_pages_records import BROWSER
 
@@ -77,20 +81,17 @@ async def test_a_crash_has_a_page_with_nothing_but_its_request_id(
     assert "Something went wrong" in api.text
 
 
-async def test_without_a_database_there_is_a_page(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command fails, as it does while no MongoDB can be reached."""
-
-    async def unreachable(*_: object) -> None:
-        raise ServerSelectionTimeoutError("no server")
-
-    for name in ("read", "page"):
-        monkeypatch.setattr(api.store, name, unreachable)
-    monkeypatch.setattr(api.store.feed, "confirm", unreachable)
-    for path in ("//", "//event/x/", "//events/map/", "//sitemap.xml"):
-        status, _ = await api.send("GET", path, headers=BROWSER)
-        assert (status, api.headers["Retry-After"]) == (503, "5"), path
-        assert "Not available at the moment" in api.text
-        assert "no server" not in api.text
+@pytest.mark.parametrize("was_ready", [False, True])
+async def test_without_a_database_there_is_a_page(aiohttp_client: Any, was_ready: bool) -> None:
+    """Nothing answers at this address, at the start of the service or later."""
+    async with unstarted_store("mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=50", "none", Site()) as store:
+        store.started = was_ready
+        api = Api(await aiohttp_client(Served(Settings(), store)), store)
+        for path in ("//", "//event/x/", "//events/map/", "//sitemap.xml"):
+            status, _ = await api.send("GET", path, headers=BROWSER)
+            assert (status, api.headers["Retry-After"]) == (503, "5"), path
+            assert "Not available at the moment" in api.text
+            assert "127.0.0.1:9" not in api.text
 
 
 async def test_too_many_requests_have_a_page(make_api: MakeApi) -> None:

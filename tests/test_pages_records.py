@@ -104,6 +104,20 @@ async def test_a_page_lists_the_events_of_its_record(api: Api, path: str, feed: 
     assert (status, "Over" in past.text, "Linked" in past.text) == (200, True, False)
 
 
+async def test_a_category_leads_up_and_down_the_tree(api: Api) -> None:
+    music = await api.made("categories", name="Music")
+    jazz = await api.made("categories", name="Jazz", parent=music["id"])
+    await api.made("categories", name="Unused", parent=music["id"])
+    await api.event("Concert", categories=[jazz["id"]])
+    _, page = await page_of(api, "/events/category/music/")
+    links = [one["href"] for one in page.of("a") if "href" in one]
+    assert "/events/category/jazz/" in links
+    assert "/events/category/unused/" not in links
+    assert "Concert" in page.text  # the events of a category are those of the ones below, too
+    _, page = await page_of(api, "/events/category/jazz/")
+    assert [one["href"] for one in page.of("a") if one.get("rel") == "up"] == ["/events/category/music/"]
+
+
 async def test_a_changed_record_is_shown_at_once(api: Api) -> None:
     event = await api.event("Before")
     for title in ("First", "Second"):

@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from handlers.pages.calendar import CalendarPages
+from handlers.pages.category_links import category_links
 from handlers.pages.context import PageContext, page_context
 from handlers.pages.event_times import ShownEvent
 from handlers.pages.facts import facts_of, filter_of, map_of
@@ -91,13 +92,14 @@ class RecordPages:
         if self.kind is EVENT:
             kinds = {"venue_kind": VENUE, "organizer_kind": ORGANIZER}
             return {"event": ShownEvent(shown, self.calendar.site.now()), **kinds}
-        noun = NOUNS.get(self.kind.name, self.kind.name.capitalize())
+        finder, noun = self.calendar.finder, NOUNS.get(self.kind.name, self.kind.name.capitalize())
+        values = {"noun": noun, **await category_links(finder, page, self.kind, shown)}
         if not (filters := filter_of(self.kind, shown)):
-            return {"noun": noun, "filtered": None, "events": [], "total": 0}
+            return values | {"filtered": None, "events": [], "total": 0}
         lang = [pair for pair in page.pairs if pair[0] == "lang"]
         filtered = replace(page, pairs=filters + lang)
-        found = await self.calendar.finder.from_day(filtered, self.calendar.today(), 1, UPCOMING)
-        return {"noun": noun, "filtered": filtered, "events": found.events, "total": found.total}
+        found = await finder.from_day(filtered, self.calendar.today(), 1, UPCOMING)
+        return values | {"filtered": filtered, "events": found.events, "total": found.total}
 
     def _meta(self, page: PageContext, record: Document, shown: Any, *, is_indexed: bool) -> Meta:
         return Meta(
