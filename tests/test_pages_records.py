@@ -104,6 +104,22 @@ async def test_a_page_lists_the_events_of_its_record(api: Api, path: str, feed: 
     assert (status, "Over" in past.text, "Linked" in past.text) == (200, True, False)
 
 
+async def test_a_tag_of_digits_is_not_taken_for_the_id_of_another(api: Api) -> None:
+    other = await api.made("tags", name="other")
+    await api.event("Wrong", tags=[other["id"]])
+    year = await api.made("tags", name=str(other["id"]))
+    await api.event("Right", tags=[year["id"]])
+    _, page = await page_of(api, f"/events/tag/{year['slug']}/")
+    assert ("Right" in page.text, "Wrong" in page.text) == (True, False)
+
+
+async def test_an_image_of_which_only_the_id_is_known_is_not_shown(api: Api) -> None:
+    await api.event("Fair", image=5, tags=["jazz"])
+    for path in ("/event/fair/", "/events/tag/jazz/", "/events/list/"):
+        _, page = await page_of(api, path)
+        assert ("Fair" in page.text, page.of("img")) == (True, []), path
+
+
 async def test_a_category_leads_up_and_down_the_tree(api: Api) -> None:
     music = await api.made("categories", name="Music")
     jazz = await api.made("categories", name="Jazz", parent=music["id"])
@@ -143,6 +159,17 @@ async def test_a_record_in_the_trash_is_gone(roles: dict[str, Api]) -> None:
         404,
     ]
     assert (await page_of(admin, "/event/draft/"))[0] == 410
+
+
+@pytest.mark.parametrize(
+    ("status", "told"), [("draft", "draft"), ("pending", "waiting for review"), ("private", "private")]
+)
+async def test_who_sees_an_unpublished_record_is_told_its_status(api: Api, status: str, told: str) -> None:
+    await api.event("Fair", status=status)
+    await api.made("venues", venue="Hall", status=status)
+    for path in ("/event/fair/", "/venue/hall/"):
+        _, page = await page_of(api, path)
+        assert f"This page is not public. Status: {told}" in page.text
 
 
 async def test_a_protected_event_asks_for_its_password(api: Api) -> None:

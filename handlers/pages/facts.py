@@ -67,4 +67,6 @@ def filter_of(kind: Kind, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The filter that finds the events of a record; none if events do not link to its kind."""
     if (field := FIELD_OF_KIND.get(kind.name)) is None:
         return []
-    return [(field, str(shown["id"] if kind.is_post else shown["slug"]))]
+    # A slug is nicer to read, but one of digits could be the ID of another term.
+    by_slug = not kind.is_post and not shown["slug"].isdigit()
+    return [(field, shown["slug"] if by_slug else str(shown["id"]))]

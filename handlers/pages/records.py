@@ -58,9 +58,11 @@ class RecordPages:
         return (await self._response(page, record)).respond_to(request)
 
     def _context(self, request: web.Request) -> PageContext:
-        """The context, with the path that the record's own address has."""
+        """The context, with the path that the record's own address has. Only the language matters beside it:
+        whatever else is in the query, the page is the same."""
+        page = page_context(request, self.calendar.site)
         path = f"/{self.kind.page}/{path_ref(request, self.kind)}/"
-        return replace(page_context(request, self.calendar.site), path=path)
+        return replace(page, path=path, pairs=[pair for pair in page.pairs if pair[0] == "lang"])
 
     async def _read(self, request: web.Request, page: PageContext, password: str | None = None) -> Document:
         """The record in the path. What the caller may not see does not exist, nor does it in the trash."""
@@ -96,8 +98,7 @@ class RecordPages:
         values = {"noun": noun, **await category_links(finder, page, self.kind, shown)}
         if not (filters := filter_of(self.kind, shown)):
             return values | {"filtered": None, "events": [], "total": 0}
-        lang = [pair for pair in page.pairs if pair[0] == "lang"]
-        filtered = replace(page, pairs=filters + lang)
+        filtered = replace(page, pairs=filters + page.pairs)
         found = await finder.from_day(filtered, self.calendar.today(), 1, UPCOMING)
         return values | {"filtered": filtered, "events": found.events, "total": found.total}
 
