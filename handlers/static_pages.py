@@ -1,4 +1,4 @@
-"""The documentation page, and redirects from a record's public URL to the API."""
+"""The documentation page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from importlib.resources import files
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.prepared_response import PreparedResponse
 from handlers.responses import static_response
-from schemas import KINDS
 from schemas.errors import NoRoute
-from schemas.kind import Kind
 from schemas.site import Site
 
 ASSETS = {
@@ -45,10 +43,6 @@ def docs_page(site: Site) -> PreparedResponse:
     return static_response(page.encode(), "text/html; charset=utf-8", headers)
 
 
-def redirect(to: str) -> OutgoingResponse:
-    return OutgoingResponse(PreparedResponse(b"", {"Location": to}, 302))
-
-
 def serving(response: PreparedResponse) -> Handler:
     async def serve(request: web.Request) -> web.StreamResponse:
         return response.respond_to(request)
@@ -63,16 +57,7 @@ def routes(site: Site) -> list[web.RouteDef]:
             raise NoRoute
         return asset(name).respond_to(request)
 
-    def page(kind: Kind) -> web.RouteDef:
-        async def record(request: web.Request) -> web.StreamResponse:
-            slug = request.match_info["slug"]
-            query = f"by-slug/{slug}" if kind.is_post else f"?hide_empty=0&slug={slug}"
-            return redirect(f"{site.namespace}/{kind.plural}/{query}")
-
-        return web.get(f"/{kind.page}/{{slug:[a-z0-9_-]+}}/", record)
-
     return [
         web.get("/docs", serving(docs_page(site))),
         web.get("/docs/{name}", static),
-        *(page(kind) for kind in KINDS),
     ]

@@ -153,6 +153,11 @@ class Trashed(Problem):
 
     message = Text("This record is in the trash; to restore it, send an update with a status.")
 
+    def __init__(self, *, kind: str, was_seen: bool = True) -> None:
+        super().__init__(kind=kind)
+        self.was_seen = was_seen
+        """Whether the caller could see the record before; the API tells everybody, pages do not."""
+
 
 class TokenExpired(Problem):
     """The changes since this token are not kept any more."""

@@ -124,6 +124,8 @@ class Kind:
     the last three by slug."""
     links: Mapping[str, str] = field(default_factory=dict)
     """Field -> name of the kind it links to."""
+    facts: tuple[tuple[str, ...], ...] = ()
+    """Fields that a record's web page shows, in lines; by default each text of its own has a line."""
     json_ld: Callable[[Kind, Mapping[str, Any], RenderContext], Document] | None = None
     feed_query: Callable[[Document, Site], Document] = lambda query, site: query
     """(query of a feed, site) -> the same with the defaults that only feeds have."""

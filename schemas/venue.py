@@ -141,6 +141,7 @@ VENUE = Kind(
     normalize=normalize,
     represent=represent,
     json_ld=json_ld,
+    facts=(("address", "zip", "city", "stateprovince", "country"), ("phone",), ("website",)),
     page="venue",
     search_fields=("venue", "description", *PLACE),
     embedded_fields=("venue", "description", "image", *PLACE, "geo_lat", "geo_lng", *FLAGS),

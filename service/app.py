@@ -13,6 +13,7 @@ from config import Settings
 from handlers import api_description, health, index, static_pages
 from handlers.changes import ChangesHandlers
 from handlers.pages import routes as pages
+from handlers.pages.errors import ErrorPages
 from handlers.records import Caches, caches
 from handlers.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
 from handlers.routes import Operation, changes_operations, operations
@@ -36,8 +37,9 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     """The application; it opens no files or connections of its own."""
     in_flight, cross_site, request_ids = InFlight(settings), CrossSite(settings), RequestIds()
     responses, fragments = ByteCache(RESPONSE_BYTES), ByteCache(FRAGMENT_BYTES)
+    error_pages = ErrorPages(store.site, (store.site.namespace, *settings.aliases))
     outer = [
-        handle_errors(request_ids, finisher(cross_site, in_flight)),
+        handle_errors(request_ids, error_pages.show, finisher(cross_site, in_flight)),
         in_flight.enforce_limits,
         compress_responses(responses),
     ]

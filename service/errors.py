@@ -85,9 +85,13 @@ def problem_response(problem: Problem, language: str) -> web.StreamResponse:
     return error_response(problem_body(problem, language))
 
 
-def handle_errors(ids: RequestIds, finish: Callable[[web.Request, web.StreamResponse], None]) -> Middleware:
-    """The outermost middleware: gives each request an id, turns exceptions into error responses, and applies
-    `finish` to every response."""
+def handle_errors(
+    ids: RequestIds,
+    show_page: Callable[[web.Request, Exception, web.StreamResponse], None],
+    finish: Callable[[web.Request, web.StreamResponse], None],
+) -> Middleware:
+    """The outermost middleware: gives each request an id, turns exceptions into error responses, lets
+    `show_page` replace them by pages for browsers, and applies `finish` to every response."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -96,6 +100,7 @@ def handle_errors(ids: RequestIds, finish: Callable[[web.Request, web.StreamResp
             response = await handler(request)
         except Exception as error:  # even a bug must get the standard error body
             response = response_to(error, request)
+            show_page(request, error, response)
         response.headers.update(request["headers"])
         finish(request, response)
         return response

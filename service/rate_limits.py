@@ -13,6 +13,7 @@ from cachetools import LRUCache
 
 from config import Settings
 from schemas.errors import PasswordNeeded, TooMany
+from schemas.event import EVENT
 from service.in_flight import is_health
 
 WINDOW_SECONDS = 60.0
@@ -75,9 +76,11 @@ def client_key(address: str) -> str:
 
 
 def record_of(request: web.Request) -> str:
-    """The record that a path names, regardless of leading zeros, upper case, endings and a trailing slash."""
-    kind, _, name = request.path.rstrip("/").lower().rpartition("/")
-    return f"{kind.rpartition('/')[2]}/{name.partition('.')[0].lstrip('0')}"
+    """The record that a path names, regardless of leading zeros, upper case, endings and a trailing slash.
+    The page of an event counts as its path by slug."""
+    folders, _, name = request.path.rstrip("/").lower().rpartition("/")
+    folder = folders.rpartition("/")[2]
+    return f"{'by-slug' if folder == EVENT.page else folder}/{name.partition('.')[0].lstrip('0')}"
 
 
 def limit_rate(settings: Settings) -> Middleware:

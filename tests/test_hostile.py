@@ -604,7 +604,7 @@ PATHS: list[tuple[str, str, int, str, str]] = [
     ("DELETE", "/organizers/by-slug/%ff", 404, "organizer-not-found", "not UTF-8"),
     ("GET", "/nothing", 404, "rest_no_route", "no such route"),
     ("GET", "/Events", 404, "rest_no_route", "paths have a case"),
-    ("GET", "//", 302, "", "the root leads to the documentation"),
+    ("GET", "//", 200, "", "the root is the calendar"),
     ("GET", "///", 404, "rest_no_route", "an empty part"),
     ("GET", "//..", 404, "", "nothing above the root"),
     ("GET", "//%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404, "rest_no_route", "no files"),

@@ -15,6 +15,7 @@ from handlers.pages.filters import chips, in_tree_order
 from handlers.pages.grid import MAX_ROWS, weeks_of
 from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of
 from handlers.pages.rendering import html_response
+from handlers.pages.venue_map import map_values
 from handlers.prepared_response import PreparedResponse
 from handlers.records import Caches
 from handlers.store_protocol import Store
@@ -65,6 +66,8 @@ class CalendarPages:
         return (await self.pages.response(("calendar", page.key), make)).respond_to(request)
 
     async def _content(self, page: PageContext, shown: CalendarView) -> Document:
+        if shown.name == "map":
+            return await map_values(self.finder, page, shown.period.first)
         if shown.name in ("list", "past"):
             return await self._list(page, shown)
         period, first = shown.period, page.local.first_weekday
@@ -125,7 +128,7 @@ class CalendarView:
     @property
     def views(self) -> list[tuple[str, str, str]]:
         """(name, label, link) of each view, at the same day."""
-        names = ("month", "week", "day", "list")
+        names = ("month", "week", "day", "list", "map")
         return [(name, self.page.text(VIEWS[name]), self.link(name, self.day)) for name in names]
 
     def link(self, name: str, day: date | None, **changes: object) -> str:

@@ -81,6 +81,11 @@ class PageContext:
         lang = self.value("lang")
         return urlsplit(url).path + (f"?lang={quote(lang)}" if lang else "")
 
+    def address(self, language: str | None) -> str:
+        """The whole address of this page without filters; without a language the browser's is used."""
+        kept = [pair for pair in self.pairs if pair[0] == "page"] + [("lang", language)] * bool(language)
+        return self.site.base_url + self.path + (f"?{urlencode(kept, quote_via=quote)}" if kept else "")
+
     def feed(self, ending: str) -> str:
         """The address of a feed with the filters of the page."""
         query = f"?{urlencode(self.filters, quote_via=quote)}" if self.filters else ""

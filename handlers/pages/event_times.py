@@ -41,10 +41,15 @@ class ShownEvent:
         return self.last_day > self.first_day
 
     @cached_property
+    def places(self) -> list[Mapping[str, Any]]:
+        """The venues."""
+        venue = self.record["venue"]
+        return venue if isinstance(venue, list) else [venue]
+
+    @property
     def place(self) -> Mapping[str, Any] | None:
         """The venue, the first one if there are several."""
-        venue = self.record["venue"]
-        return (venue[0] if venue else None) if isinstance(venue, list) else venue
+        return self.places[0] if self.places else None
 
     def days_shown(self, language: Localization) -> str:
         return language.days(self.first_day, self.last_day)

@@ -17,7 +17,7 @@ from handlers.requests import values_of
 from handlers.store_protocol import Store
 from schemas.errors import Problems
 from schemas.event import EVENT
-from schemas.kind import Document, Kind, load
+from schemas.kind import Document, Kind, load_valid
 from schemas.site import Site
 
 LONGEST = timedelta(days=366)
@@ -75,14 +75,17 @@ class EventFinder:
     async def find(self, page: PageContext, dates: Mapping[str, date], query: Document) -> Found:
         sent = {"status": "publish"} | values_of(page.filters, EVENT.query_schema)
         sent |= {name: str(day) for name, day in dates.items()}
-        asked = load(EVENT.query_schema, sent, self._site) | {"page": 1} | query
-        records, total = await self.records(EVENT, page, asked)
+        asked, problems = load_valid(EVENT.query_schema, sent, self._site)
+        records, total = await self.records(EVENT, page, asked | {"page": 1} | query, problems)
         now = self._site.now()
         return Found([ShownEvent(record, now) for record in records], total)
 
-    async def records(self, kind: Kind, page: PageContext, query: Document) -> tuple[list[Document], int]:
-        """A page of a list of any kind, as the API represents it."""
-        found = await self._store.page(kind, query, page.caller, Problems())
+    async def records(
+        self, kind: Kind, page: PageContext, query: Document, problems: Problems | None = None
+    ) -> tuple[list[Document], int]:
+        """A page of a list of any kind, as the API represents it; raises what is wrong with the query and
+        the problems that are known already."""
+        found = await self._store.page(kind, query, page.caller, problems or Problems())
         fragments = await self._fragments.render_list(kind, found.heads, page.records)
         return [orjson.loads(fragment.body) for fragment in fragments], found.total
 

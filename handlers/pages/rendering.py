@@ -35,13 +35,25 @@ TEMPLATES = Environment(
 
 
 def html_response(
-    template: str, page: PageContext, status: int = 200, *, is_embedded: bool = False, **values: object
+    template: str,
+    page: PageContext,
+    status: int = 200,
+    *,
+    is_embedded: bool = False,
+    is_private: bool = False,
+    **values: object,
 ) -> PreparedResponse:
+    """A page. Nobody may keep a private one."""
     body = render(template, page, is_embedded=is_embedded, **values)
     policy = POLICY.format(ancestors="*" if is_embedded else "'self'")
     headers = {"Content-Type": HTML, "Content-Language": page.language, "Content-Security-Policy": policy}
-    tag = {"ETag": entity_tag(0, body)} if status == 200 else {}
-    return PreparedResponse(body, headers | tag, status)
+    # Without a referrer browsers send forms with `Origin: null`, as if they came from another site.
+    headers["Referrer-Policy"] = "same-origin"
+    if is_private:
+        headers["Cache-Control"] = "no-store"
+    elif status == 200:
+        headers["ETag"] = entity_tag(0, body)
+    return PreparedResponse(body, headers, status)
 
 
 def render(template: str, page: PageContext, **values: object) -> bytes:

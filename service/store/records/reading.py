@@ -55,7 +55,7 @@ class Reader:
         if (record := await self._load(loader, kind, ref)) is None:
             raise NotFound(kind=kind.name)
         if record.get("status") == "trash":
-            raise Trashed(kind=kind.name)
+            raise Trashed(kind=kind.name, was_seen=caller.saw(record))
         if not caller.sees(record):
             raise NotAccessible(kind=kind.name)
         await self._passwords.check(record, caller, password)

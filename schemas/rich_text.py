@@ -1,0 +1,126 @@
+"""Turns a description into HTML for a page. What is stored may be HTML or plain text; the last step is always
+the cleaner, so that nothing else has to be trusted."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+
+import nh3
+from linkify_it import LinkifyIt
+from markupsafe import Markup, escape
+
+from schemas.sanitizing import UNCLOSED
+
+BLOCKS = frozenset(
+    (
+        *("blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "h3", "h4", "h5", "h6"),
+        *(
+            "hr",
+            "li",
+            "ol",
+            "p",
+            "pre",
+            "summary",
+            "table",
+            "tbody",
+            "td",
+            "tfoot",
+            "th",
+            "thead",
+            "tr",
+            "ul",
+        ),
+        "caption",
+    )
+)
+INLINE = frozenset(
+    (
+        *("a", "abbr", "b", "br", "cite", "code", "del", "em", "i", "img", "ins", "kbd", "mark", "q", "s"),
+        *("samp", "small", "span", "strong", "sub", "sup", "time", "u", "wbr"),
+    )
+)
+ATTRIBUTES = {
+    "*": {"dir", "lang", "title"},
+    "a": {"href", "hreflang"},
+    "img": {"src", "alt", "width", "height"},
+    "ol": {"start", "reversed"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+    "time": {"datetime"},
+}
+CLEANER = nh3.Cleaner(
+    tags=set(BLOCKS | INLINE),
+    attributes=ATTRIBUTES,
+    set_tag_attribute_values={"img": {"loading": "lazy", "referrerpolicy": "no-referrer"}},
+    url_schemes={"http", "https", "mailto", "tel"},
+    url_relative="deny",
+    link_rel="nofollow noopener ugc",
+)
+PAGE_HEADING = re.compile(r"<(/?)h[12](?=[\s/>])", re.IGNORECASE)
+"""Headings of the page itself; those of a description are below them."""
+BLOCK_TAG = re.compile(rf"<(?:{'|'.join(sorted(BLOCKS))})(?=[\s/>])")
+CLEAN_TAG = re.compile(r"""(<(?:[^<>"]|"[^"]*")*>)""")
+"""A tag as the cleaner writes it: its values are in double quotes."""
+UNLINKED = ("a", "code", "kbd", "pre", "samp")
+"""Elements in which addresses stay text."""
+MAX_LINKIFIED = 10_000
+"""Characters of a text that are searched for addresses: it takes a tenth of a second at the most."""
+LINKIFIER = LinkifyIt()
+
+
+def rich_text(text: str) -> Markup:
+    """A description as HTML: without scripts and styles, with paragraphs, addresses as links."""
+    shown = "".join(_linked(paragraphs(_cleaned(text))))
+    return Markup(CLEANER.clean(shown))  # noqa: S704 (the cleaner's output)
+
+
+def excerpt(text: str, limit: int = 200) -> str:
+    """The beginning of a description as plain text, for search engines and previews."""
+    plain = " ".join(html.unescape(CLEAN_TAG.sub(" ", _cleaned(text))).split())
+    return plain if len(plain) <= limit else plain[:limit].rsplit(" ", 1)[0] + "…"
+
+
+def _cleaned(text: str) -> str:
+    closed = text.rfind(">") + 1
+    # The parser would drop everything after the `<` of an unclosed tag.
+    whole = text[:closed] + UNCLOSED.sub("&lt;", text[closed:])
+    return CLEANER.clean(PAGE_HEADING.sub(r"<\1h3", whole))
+
+
+def paragraphs(cleaned: str) -> str:
+    """Text without blocks of its own: blank lines separate paragraphs, line breaks are kept."""
+    if BLOCK_TAG.search(cleaned):
+        return cleaned
+    parts = re.split(r"\n\s*\n", cleaned.replace("\r\n", "\n").strip())
+    return "".join("<p>{}</p>".format(part.replace("\n", "<br>")) for part in parts if part)
+
+
+def _linked(cleaned: str) -> Iterator[str]:
+    """The parts of cleaned HTML; web and mail addresses in its text become links."""
+    inside, left = 0, MAX_LINKIFIED
+    for part in CLEAN_TAG.split(cleaned):
+        if part.startswith("<"):
+            name = re.match(r"</?([a-z0-9]*)", part)
+            if name and name[1] in UNLINKED:
+                inside += -1 if part.startswith("</") else 1
+            # Screen readers would read the address of an image without this.
+            has_alt = not part.startswith("<img") or ' alt="' in part
+            yield part if has_alt else part.replace("<img", '<img alt=""', 1)
+        elif inside or len(part) > left:
+            yield part
+        else:
+            left -= len(part)
+            yield _with_links(html.unescape(part))
+
+
+def _with_links(text: str) -> str:
+    parts, end = [], 0
+    for found in LINKIFIER.match(text) or ():
+        # Without a scheme only `www.` is certain: `end.Is` may be a missing space.
+        if found.schema in ("http:", "https:", "mailto:") or found.raw.lower().startswith("www."):
+            link = f'<a href="{escape(found.url)}">{escape(found.text)}</a>'
+            parts += [str(escape(text[end : found.index])), link]
+            end = found.last_index
+    return "".join([*parts, str(escape(text[end:]))])
