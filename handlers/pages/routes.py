@@ -18,10 +18,10 @@ def routes(store: Store, site: Site, caches: Caches) -> list[web.RouteDef]:
     calendar = CalendarPages(store, site, caches)
     sitemap = SitemapPages(store, calendar)
     views = "{view:month|week|day|list|past|map}"
+    shown = {"": calendar.home, f"/{views}": calendar.view, f"/{views}/{{day}}": calendar.view}
     return [
         web.get("/", calendar.home),
-        web.get(f"/events/{views}/", calendar.view),
-        web.get(f"/events/{views}/{{day}}/", calendar.view),
+        *(web.get(f"/events{path}{end}", handler) for path, handler in shown.items() for end in ("", "/")),
         web.get(f"/embed/{views}", calendar.embed),
         web.get("/assets/{name}", send_asset),
         web.get("/robots.txt", sitemap.robots),
