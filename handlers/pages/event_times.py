@@ -51,14 +51,13 @@ class ShownEvent:
         """The venue, the first one if there are several."""
         return self.places[0] if self.places else None
 
-    def days_shown(self, language: Localization) -> str:
-        return language.days(self.first_day, self.last_day)
-
-    def times_shown(self, language: Localization) -> str:
-        """The times of an event of one day; the start if it has several."""
+    def when(self, local: Localization) -> str:
+        """Its days and times, in one line."""
+        if self.all_day:
+            return local.days(self.first_day, self.last_day)
         if self.has_several_days:
-            return language.time(self.start)
-        return language.times(self.start, self.end)
+            return " – ".join(f"{local.day(time)}, {local.time(time)}" for time in (self.start, self.end))
+        return f"{local.day(self.first_day)}, {local.times(self.start, self.end)}"
 
     @property
     def iso_start(self) -> str:
