@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import OpenPage
 from tests.test_faults import Running
 
-VIEWS = ("month", "week", "day", "list", "past")
+VIEWS = ("month", "week", "day", "list", "past", "map")
 SIZES = {"phone": 360, "desktop": 1280}
 
 
