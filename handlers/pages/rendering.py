@@ -7,10 +7,10 @@ from hashlib import blake2b
 from importlib.resources import files
 
 from aiohttp import web
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from handlers.pages.context import PageContext
-from handlers.prepared_response import PreparedResponse
+from handlers.prepared_response import DEFAULT_HEADERS, PreparedResponse
 from handlers.responses import entity_tag, static_response
 from schemas.errors import NoRoute
 from schemas.language import LANGUAGES
@@ -19,6 +19,8 @@ HTML = "text/html; charset=utf-8"
 ASSETS = {
     "kalends.css": "text/css; charset=utf-8",
     "kalends.js": "text/javascript; charset=utf-8",
+    "editor.css": "text/css; charset=utf-8",
+    "editor.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 """File -> content type."""
@@ -28,7 +30,7 @@ POLICY = (
 )
 """Images may be of other hosts: those of events are where their organizers have put them."""
 TEMPLATES = Environment(
-    loader=PackageLoader("handlers.pages"),
+    loader=ChoiceLoader([PackageLoader("handlers.pages"), PackageLoader("handlers.editor")]),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
@@ -42,6 +44,9 @@ def html_response(
     body = render(template, page, is_embedded=is_embedded, **values)
     policy = POLICY.format(ancestors="*" if is_embedded else "'self'")
     headers = {"Content-Type": HTML, "Content-Language": page.language, "Content-Security-Policy": policy}
+    # A browser sends the cookie of its session with every request for a page.
+    headers["Vary"] = f"{DEFAULT_HEADERS['Vary']}, Cookie"
+    headers["Cache-Control"] = "private, no-cache" if page.caller.role else "no-cache"
     tag = {"ETag": entity_tag(0, body)} if status == 200 else {}
     return PreparedResponse(body, headers | tag, status)
 
