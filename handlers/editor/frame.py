@@ -59,7 +59,7 @@ class Frame:
             "kinds": KINDS,
             "heading": heading,
             "noun": noun,
-            "link": lambda path, **query: edit_link(page, path, **query),
+            "link": lambda path, /, **query: edit_link(page, path, **query),
             "pending": await self.pending(page.caller),
             "may_create": may_create,
             "zones": zone_names,
@@ -99,7 +99,7 @@ def may_create(caller: Caller, kind: Kind) -> bool:
     return caller.writes and (kind.is_post or caller.role is not Role.CONTRIBUTOR)
 
 
-def edit_link(page: PageContext, path: str, **query: object) -> str:
+def edit_link(page: PageContext, path: str, /, **query: object) -> str:
     """A link within the editor, in the language that the address asks for."""
     kept = {"lang": page.value("lang"), **query}
     pairs = [(name, str(value)) for name, value in kept.items() if value not in ("", None)]

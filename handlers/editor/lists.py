@@ -35,6 +35,10 @@ class Row:
     depth: int = 0
 
     @property
+    def status(self) -> str:
+        return str(self.record.get("status", ""))
+
+    @property
     def modified(self) -> datetime:
         return datetime.fromisoformat(self.record["modified"])
 

@@ -23,7 +23,7 @@ function later(act) {
 
 function previewTimes() {
   const zone = input("timezone");
-  const times = [...form.querySelectorAll(".moment input")];
+  const times = [...form.querySelectorAll(".of-moment input")];
   const ask = (time) => {
     const own = zone && !("siteZone" in time.dataset) ? zone.value : "";
     preview(time, form.dataset.time, { value: time.value, timezone: own });
@@ -72,7 +72,7 @@ function previewPictures() {
 if (form) {
   previewTimes();
   previewPictures();
-  const cost = form.querySelector(".cost input");
+  const cost = form.querySelector(".of-cost input");
   if (cost) cost.addEventListener("input", later(() => preview(cost, form.dataset.cost, { value: cost.value })));
   const [start, end, allDay] = ["start_date", "end_date", "all_day"].map(input);
   if (start && end) {
