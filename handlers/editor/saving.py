@@ -76,7 +76,6 @@ class SavingPages:
     ) -> web.StreamResponse:
         page = self._frame.page(request)
         form = await self._forms.stored(kind, page, record)
-        before = await self._forms.stored(kind, page, record)
         form.was, form.version, form.password = was_in(sent), version_in(sent), password_in(sent)
         form.take(sent)
         values = form.values | ({"new_password": ""} if sent.get("password_remove") else {})
@@ -91,7 +90,7 @@ class SavingPages:
             return await self._forms.conflict(request, form, current)
         if saved["version"] == record["version"]:
             return self._saved(request, form, saved, "unchanged")
-        undo = undo_values(before, form, record)
+        undo = undo_values(form, record, kind.represent(kind, record, page.records))
         key = await self._store.undo.keep(kind, saved, undo) if undo else ""
         return self._saved(request, form, saved, "saved", undo=key)
 

@@ -10,6 +10,7 @@ from handlers.editor.form_pages import id_in
 from handlers.editor.forms import Form
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
 from handlers.editor.records import ask_password, find, password_in
+from handlers.editor.widgets import ids_of
 from handlers.records import require_writer
 from handlers.requests import body_values
 from schemas.caller import Preconditions
@@ -20,17 +21,21 @@ INSTANTS = {"start_date": "start_utc", "end_date": "end_utc", "date": "date_utc"
 """Times that are set back by their instant: a wall-clock time may occur twice."""
 
 
-def undo_values(before: Form, saved: Form, record: Document) -> Document:
-    """The values of the fields that were changed, as they were before. A password cannot be read back."""
+def undo_values(saved: Form, record: Document, shown: Document) -> Document:
+    """The values of the fields that were changed, as they were before: in the record, and as the API shows
+    it. A password cannot be read back."""
     names = [one.name for one in saved.changed if one.name != "password"]
-    return {one.name: _value(one.name, one.value, record) for one in before.fields if one.name in names}
+    return {name: _value(name, record, shown, is_link=name in saved.kind.links) for name in names}
 
 
-def _value(name: str, shown: Any, record: Document) -> Any:
+def _value(name: str, record: Document, shown: Document, *, is_link: bool) -> Any:
     if field := INSTANTS.get(name):
         return f"{record[field].isoformat()}Z"
+    if is_link:
+        visible = ids_of(shown[name])
+        return [copy["_id"] for copy in record[name] if str(copy["_id"]) in visible]
     # What is only derived from other fields is not stored.
-    return "" if isinstance(shown, str) and record.get(name) is None else shown
+    return "" if record.get(name) is None else shown[name]
 
 
 class UndoPages:
