@@ -206,3 +206,14 @@ async def test_caches_do_not_mix_callers(roles: Roles) -> None:
     assert (page.status, "Secret draft" in page.text) == (200, False)
     assert page.headers["Cache-Control"] == "no-cache"
     assert "Cookie" in page.headers["Vary"].replace(",", " ").split()
+
+
+async def test_an_unchanged_page_keeps_its_headers(roles: Roles) -> None:
+    """Browsers replace the headers that they have kept with those of a 304."""
+    editor = Editor(roles["public"], roles["editor"].token)
+    full = await editor.get("/edit/tags/new")
+    again = await editor.send("GET", "/edit/tags/new", If_None_Match=full.headers["ETag"])
+    assert (full.status, again.status) == (200, 304)
+    for name in ("Cache-Control", "Vary", "Referrer-Policy"):
+        assert again.headers.getall(name) == full.headers.getall(name), name
+    assert full.headers["Referrer-Policy"] == "same-origin"  # otherwise forms are sent with Origin: null

@@ -92,6 +92,9 @@ class FormPages:
         for name, text in params.items():
             if name in by_key:
                 by_key[name].problem = translate(text, language)
+        for one in form.fields:
+            if any(inner.problem for inner in one.new):
+                one.problem = ""  # it would only repeat them
         others = [translate(text, language) for name, text in params.items() if name not in by_key]
         return await self.respond(request, form, record, 400, problem=" ".join(others))
 

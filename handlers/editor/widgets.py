@@ -121,7 +121,7 @@ WIDGETS: dict[type[Field[Any]], Widget] = {
     text_fields.Html: Widget("lines", read=as_text),
     text_fields.WebAddress: Widget("url"),
     text_fields.MailAddress: Widget("email", is_half=True),
-    fields.Flag: Widget("checkbox", as_flag, as_flag, flag_in),
+    fields.Flag: Widget("checkbox", as_flag, as_flag, flag_in, is_half=True),
     fields.Status: Widget("status", is_half=True),
     fields.Choice: Widget("choice", is_half=True),
     fields.Number: Widget("number", is_half=True),

@@ -47,6 +47,8 @@ def html_response(
     # A browser sends the cookie of its session with every request for a page.
     headers["Vary"] = f"{DEFAULT_HEADERS['Vary']}, Cookie"
     headers["Cache-Control"] = "private, no-cache" if page.caller.role else "no-cache"
+    # With no-referrer browsers send forms with "Origin: null", as they do from pages of other sites.
+    headers["Referrer-Policy"] = "same-origin"
     tag = {"ETag": entity_tag(0, body)} if status == 200 else {}
     return PreparedResponse(body, headers | tag, status)
 
