@@ -94,7 +94,7 @@ def statuses(page: PageContext, field: FormField) -> list[Option]:
     names = allowed_statuses(page.caller)
     if field.raw and field.raw not in names:
         names = (*names, str(field.raw))
-    return [Option(name, page.text(STATUSES.get(name, Text(name)))) for name in names]
+    return [Option(name, page.text(STATUSES.get(name, name))) for name in names]
 
 
 def allowed_statuses(caller: Caller) -> tuple[str, ...]:

@@ -224,8 +224,8 @@ def test_notes_follow_what_is_typed(token: str, open_editor: OpenEditor) -> None
 def test_in_german(service: Running, token: str, open_editor: OpenEditor) -> None:
     page = open_editor(locale="de-DE")
     sign_in(page, token, "Anmelden")
-    page.get_by_role("link", name="Tags").click()
-    page.get_by_role("link", name="Tag anlegen").or_(page.locator("a.primary")).first.click()
+    page.get_by_role("link", name="Schlagwörter").click()
+    page.get_by_role("link", name="Schlagwort anlegen").click()
     page.locator("#field-name").fill("draußen")
     page.get_by_role("button", name="Speichern").click()
     expect(page.get_by_role("status")).to_contain_text("Angelegt.")
