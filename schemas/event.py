@@ -217,7 +217,7 @@ EVENT = Kind(
     label=Text("Events"),
     form=(
         *("title", "start_date", "end_date", "all_day", "timezone", "venue", "organizer", "categories"),
-        *("tags", "description", "image", "cost", "website", "status"),
+        *("tags", "description", "image", "website", "cost", "status"),
     ),
     feed_query=feed_query,
 )

@@ -72,8 +72,9 @@ class Parser(HTMLParser):
         kind = found.get("type") or "text"
         if found.get("name") and self.forms and (kind not in ("checkbox", "radio") or "checked" in found):
             value = found.get("value") or ""
-            # Browsers remove line ends from inputs of one line.
-            self._add(str(found["name"]), value.replace("\r", "").replace("\n", ""))
+            # Browsers remove line ends from inputs of one line, and send others as CR LF.
+            value = "\n".join(value.splitlines()) if kind == "hidden" else value.replace("\r", "")
+            self._add(str(found["name"]), value.replace("\n", "\r\n" if kind == "hidden" else ""))
 
     def _add(self, name: str, value: str) -> None:
         self.forms[-1].pairs.append((name, value))

@@ -41,8 +41,8 @@ async def test_the_second_of_two_editors_sees_both_versions(api: Api) -> None:
     assert rows(page) == [
         ["Title", "Blues", "Rock"],
         ["Tags", "a, b", "a"],
-        ["Cost", "7", "$5"],
         ["Website", "–", "https://example.org/new"],
+        ["Cost", "7", "$5"],
     ]
     form = page.form()
     assert (form.value("title"), form.value("website")) == ("Blues", "https://example.org/new")

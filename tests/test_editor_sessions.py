@@ -217,3 +217,24 @@ async def test_an_unchanged_page_keeps_its_headers(roles: Roles) -> None:
     for name in ("Cache-Control", "Vary", "Referrer-Policy"):
         assert again.headers.getall(name) == full.headers.getall(name), name
     assert full.headers["Referrer-Policy"] == "same-origin"  # otherwise forms are sent with Origin: null
+
+
+async def test_what_was_typed_survives_the_end_of_a_session(roles: Roles) -> None:
+    editor = Editor(roles["public"], roles["editor"].token)
+    form = (await editor.get("/edit/venues/new")).form()
+    editor.token = ""
+    page = await editor.submit(form, venue='Hall "1"', description="One\r\ntwo", show_map=None)
+    assert (page.status, "Your session has ended" in page.text) == (401, True)
+    page = await editor.submit(page.form("/edit/venues/new"), token="kal_wrong")
+    assert (page.status, "This token is not valid" in page.text) == (401, True)
+    page = await editor.submit(page.form("/edit/venues/new"), token=roles["editor"].token)
+    assert (page.status, "notice=created" in page.location) == (303, True)
+    assert SimpleCookie(page.headers["Set-Cookie"])[COOKIE].value == roles["editor"].token
+    venue = (await roles["public"].get("/venues"))[1]["venues"][0]
+    assert (venue["venue"], venue["description"], venue["show_map"]) == ('Hall "1"', "One\ntwo", False)
+
+
+async def test_signing_in_with_a_form_gives_no_more_than_the_role(roles: Roles) -> None:
+    sent = [("name", "Planted"), ("was", '{"name": "x"}'), ("token", roles["viewer"].token)]
+    assert (await Editor(roles["public"]).post("/edit/tags/new", sent)).status == 403
+    assert (await roles["public"].get("/tags", hide_empty="0"))[1]["total"] == 0

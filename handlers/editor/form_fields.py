@@ -39,6 +39,8 @@ class FormField:
     problem: str = ""
     note: str = ""
     """How the value is understood."""
+    is_warning: bool = False
+    """Whether that may be a surprise."""
     options: list[Option] = field(default_factory=list)
     new: list[FormField] = field(default_factory=list)
     """Fields of a new record to link to."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from functools import wraps
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from handlers.pages.context import PageContext, page_context
 from handlers.pages.events import EventFinder
 from handlers.pages.rendering import html_response
 from handlers.prepared_response import PreparedResponse
-from handlers.records import CALLER, Caches
+from handlers.records import Caches
 from handlers.store_protocol import Store
 from schemas import BY_PLURAL, KINDS
 from schemas.caller import EVERYBODY, Caller, Role
@@ -37,7 +34,6 @@ NOTICES = {
     "undo-changed": Text("This cannot be undone: the record was changed again meanwhile."),
 }
 """Code in the address -> what the page says."""
-ACTIONS = re.compile(r"/(delete|restore|undo)$")
 EDITABLE = tuple(kind for kind in KINDS if kind.is_post)
 """Kinds whose records are reviewed."""
 
@@ -110,16 +106,3 @@ def see_other(request: web.Request, to: str) -> web.StreamResponse:
     """Redirects so that a reload does not send a form again."""
     headers = {"Location": to, "Cache-Control": "private, no-cache"}
     return PreparedResponse(b"", headers, 303).respond_to(request)
-
-
-def signed_in(frame: Frame, handler: Handler) -> Handler:
-    """A handler that sends strangers to the sign-in page first."""
-
-    @wraps(handler)
-    async def checked(request: web.Request) -> web.StreamResponse:
-        if request[CALLER].role is not None:
-            return await handler(request)
-        path = request.path_qs if request.method in ("GET", "HEAD") else ACTIONS.sub("", request.path)
-        return see_other(request, edit_link(frame.page(request), "/edit/sign-in", next=path))
-
-    return checked

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from handlers.editor.forms import Form
-from handlers.editor.times import note_of, zone_of
+from handlers.editor.times import Note, note_of, zone_of
 from handlers.pages.context import PageContext
 from schemas.costs import read_cost
 from schemas.language import Text, translate
@@ -29,7 +29,9 @@ def add_notes(form: Form, page: PageContext, shown: Mapping[str, Any]) -> None:
             is_stored = one.widget.read(one.widget.show(shown.get(one.name))) == typed
             instant = datetime.fromisoformat(utc) if utc and is_stored else None
             note = note_of(typed, zone_of(form, one, page), page, instant)
-            one.note = page.text(SKIPPED) if one.name in skipped else note
+            if one.name in skipped:
+                note = Note(page.text(SKIPPED), is_warning=True)
+            one.note, one.is_warning = note
 
 
 def cost_note(typed: str, page: PageContext) -> str:

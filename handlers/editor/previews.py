@@ -6,10 +6,9 @@ from aiohttp import web
 
 from handlers.editor.frame import Frame
 from handlers.editor.notes import cost_note
-from handlers.editor.times import note_of, read_zone
-from handlers.prepared_response import PreparedResponse
+from handlers.editor.times import Note, note_of, read_zone
+from handlers.responses import json_response
 
-TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 MAX_TYPED = 500
 """Characters that are looked at."""
 
@@ -22,10 +21,12 @@ class PreviewPages:
 
     async def cost(self, request: web.Request) -> web.StreamResponse:
         page = self._frame.page(request)
-        note = cost_note(page.value("value")[:MAX_TYPED], page)
-        return PreparedResponse(note.encode(), TEXT).respond_to(request)
+        return self._answer(request, Note(cost_note(page.value("value")[:MAX_TYPED], page)))
 
     async def time(self, request: web.Request) -> web.StreamResponse:
         page = self._frame.page(request)
-        note = note_of(page.value("value")[:MAX_TYPED], read_zone(page.value("timezone")[:100], page), page)
-        return PreparedResponse(note.encode(), TEXT).respond_to(request)
+        zone = read_zone(page.value("timezone")[:100], page)
+        return self._answer(request, note_of(page.value("value")[:MAX_TYPED], zone, page))
+
+    def _answer(self, request: web.Request, note: Note) -> web.StreamResponse:
+        return json_response(note._asdict(), 200, {"Cache-Control": "private, no-cache"})

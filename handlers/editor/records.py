@@ -8,9 +8,10 @@ from typing import Any
 from aiohttp import web
 
 from handlers.editor.frame import Frame
+from handlers.editor.lists import may_write
 from handlers.records import WRONG_PASSWORD
 from schemas.caller import Caller
-from schemas.errors import NotAccessible, NotFound, PasswordNeeded
+from schemas.errors import Forbidden, NotAccessible, NotFound, PasswordNeeded
 from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
 
@@ -22,6 +23,13 @@ async def find(frame: Frame, kind: Kind, id: int, caller: Caller) -> Document:
     if not caller.sees(found[0]):
         raise NotAccessible(kind=kind.name)
     return found[0]
+
+
+async def find_own(frame: Frame, kind: Kind, id: int, caller: Caller) -> Document:
+    """A record that the caller may change."""
+    if not may_write(caller, kind, record := await find(frame, kind, id, caller)):
+        raise Forbidden
+    return record
 
 
 async def unlock(frame: Frame, kind: Kind, record: Document, caller: Caller, password: str) -> None:

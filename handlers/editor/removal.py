@@ -6,12 +6,11 @@ from aiohttp import web
 
 from handlers.editor.form_pages import id_in
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
-from handlers.editor.lists import may_write
-from handlers.editor.records import ask_password, find, password_in, version_in
+from handlers.editor.records import ask_password, find_own, password_in, version_in
 from handlers.records import require_writer
 from handlers.requests import body_values
 from schemas.caller import Preconditions
-from schemas.errors import Forbidden, PasswordNeeded, PreconditionFailed, Problems, Trashed
+from schemas.errors import PasswordNeeded, PreconditionFailed, Problems, Trashed
 
 
 class RemovalPages:
@@ -22,10 +21,9 @@ class RemovalPages:
 
     async def confirm(self, request: web.Request) -> web.StreamResponse:
         kind, caller = kind_of(request), require_writer(request, kind_of(request))
-        record = await self._store.head(kind, id_in(request, kind), caller, None) if not kind.is_post else {}
-        record = {**await find(self._frame, kind, id_in(request, kind), caller), **record}
-        if not may_write(caller, kind, record):
-            raise Forbidden
+        record = await find_own(self._frame, kind, id_in(request, kind), caller)
+        if not kind.is_post:  # with the present number of its events
+            record = {**record, **await self._store.head(kind, record["_id"], caller, None)}
         return await self._frame.respond(request, "confirm.html", kind=kind, record=record)
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
@@ -47,7 +45,7 @@ class RemovalPages:
         """Give a record in the trash the status that it had before."""
         kind, caller = kind_of(request), require_writer(request, kind_of(request))
         sent, page = await body_values(request), self._frame.page(request)
-        record = await find(self._frame, kind, id_in(request, kind), caller)
+        record = await find_own(self._frame, kind, id_in(request, kind), caller)
         password, id, notice = password_in(sent) or None, record["_id"], "restored"
         if record.get("status") == "trash":
             data = {"status": record.get("trashed_from") or "draft"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from handlers.editor.frame import Frame, signed_in
+from handlers.editor.frame import Frame
 from handlers.editor.lists import ListPages
 from handlers.editor.previews import PreviewPages
 from handlers.editor.removal import RemovalPages
@@ -43,5 +43,5 @@ def routes(store: Store, site: Site, caches: Caches, find_caller: FindCaller) ->
         web.get("/edit/sign-in", session.form),
         web.post("/edit/sign-in", session.sign_in),
         web.post("/edit/sign-out", session.sign_out),
-        *(web.route(method, path, signed_in(frame, handler)) for method, path, handler in protected),
+        *(web.route(method, path, session.required(handler)) for method, path, handler in protected),
     ]

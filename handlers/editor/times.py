@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from handlers.editor.form_fields import FormField
 from handlers.editor.forms import Form
@@ -44,26 +45,36 @@ def is_skipped(wall: datetime, zone: Zone) -> bool:
     return zone.to_wall(zone.to_utc(wall)) != wall
 
 
-def note_of(typed: str, zone: Zone, page: PageContext, utc: datetime | None = None) -> str:
+class Note(NamedTuple):
+    """How a value is understood, and whether that may be a surprise."""
+
+    text: str
+    is_warning: bool = False
+
+
+def note_of(typed: str, zone: Zone, page: PageContext, utc: datetime | None = None) -> Note:
     """What is meant by a time; `utc` is the instant that is stored for it, if there is one."""
     if (wall := read_wall(typed)) is None:
-        return zone.name
+        return Note(zone.name)
     try:
         return _note(wall, zone, page, utc)
     except ValueError as error:  # outside the years that can be shown
-        return translate(error.args[0], page.language)
+        return Note(translate(error.args[0], page.language), is_warning=True)
 
 
-def _note(wall: datetime, zone: Zone, page: PageContext, utc: datetime | None) -> str:
+def _note(wall: datetime, zone: Zone, page: PageContext, utc: datetime | None) -> Note:
     first, last = zone.to_utc(wall), zone.to_utc(wall, is_last=True)
     shown = page.local.time(wall)
     if is_skipped(wall, zone):
         meant = page.local.time(zone.to_wall(first))
-        return page.text(SKIPPED, time=shown, meant=meant, zone=zone.abbreviation(first))
+        return Note(
+            page.text(SKIPPED, time=shown, meant=meant, zone=zone.abbreviation(first)), is_warning=True
+        )
     if first == last:
-        return f"{zone.name}, {offset_of(wall - first)}"
+        return Note(f"{zone.name}, {offset_of(wall - first)}")
     instant = utc or first
-    return page.text(TWICE, time=shown, zone=zone.abbreviation(instant), offset=offset_of(wall - instant))
+    values = {"time": shown, "zone": zone.abbreviation(instant), "offset": offset_of(wall - instant)}
+    return Note(page.text(TWICE, **values), is_warning=True)
 
 
 def offset_of(ahead: timedelta) -> str:

@@ -9,7 +9,7 @@ from aiohttp import web
 from handlers.editor.form_pages import id_in
 from handlers.editor.forms import Form
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
-from handlers.editor.records import ask_password, find, password_in
+from handlers.editor.records import ask_password, find_own, password_in
 from handlers.editor.widgets import ids_of
 from handlers.records import require_writer
 from handlers.requests import body_values
@@ -47,7 +47,7 @@ class UndoPages:
     async def undo(self, request: web.Request) -> web.StreamResponse:
         kind, caller = kind_of(request), require_writer(request, kind_of(request))
         sent = await body_values(request)
-        record = await find(self._frame, kind, id_in(request, kind), caller)
+        record = await find_own(self._frame, kind, id_in(request, kind), caller)
         key = sent.get("key")
         step = await self._frame.store.undo.find(kind, record["_id"], key) if isinstance(key, str) else None
         notice = "undo-expired"

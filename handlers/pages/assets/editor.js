@@ -11,8 +11,12 @@ function preview(field, address, values) {
   for (const [name, value] of Object.entries(values)) url.searchParams.set(name, value);
   field.asked = url.href;
   fetch(url, { credentials: "same-origin" })
-    .then((answer) => (answer.ok && !answer.redirected ? answer.text() : ""))
-    .then((text) => { if (field.asked === url.href) note.textContent = text; })
+    .then((answer) => (answer.ok && !answer.redirected ? answer.json() : { text: "" }))
+    .then((found) => {
+      if (field.asked !== url.href) return;
+      note.textContent = found.text;
+      note.classList.toggle("warning", Boolean(found.is_warning));
+    })
     .catch(() => {}); // offline: the note is only a help
 }
 
