@@ -100,6 +100,7 @@ def test_recipe_for_a_sixth_kind(tmp_path: Path) -> None:
         "-m",
         "pytest",
         "tests/test_records.py",
+        "tests/test_editor_roles.py",
         "-k",
         "sponsor",
         "-p",
