@@ -351,3 +351,23 @@ async def test_costs_are_previewed(api: Api, typed: str, said: str) -> None:
     assert page.status == 200
     assert said in json.loads(page.text)["text"]
     assert bool(json.loads(page.text)["text"]) == bool(typed)
+
+
+async def test_a_tag_whose_name_is_a_number_stays_itself(api: Api) -> None:
+    """A string of digits would be taken for the ID of another tag."""
+    other = await api.made("tags", name="Other")
+    number = await api.made("tags", name=str(other["id"]))
+    event = await api.event(tags=[number["id"]])
+    editor = Editor(api)
+    form = (await editor.get(f"/edit/events/{event['id']}")).form()
+    await editor.submit(form, tags=f"{form.value('tags')}, new")
+    names = [one["name"] for one in (await api.get(f"/events/{event['id']}"))[1]["tags"]]
+    assert names == [number["name"], "new"]
+
+
+async def test_a_text_that_begins_with_an_empty_line_keeps_it(api: Api) -> None:
+    venue = await api.made("venues", venue="Hall", description="\n\nBelow")
+    editor = Editor(api)
+    form = (await editor.get(f"/edit/venues/{venue['id']}")).form()
+    assert form.value("description") == "\r\n\r\nBelow"
+    assert "notice=unchanged" in (await editor.submit(form)).location
