@@ -371,3 +371,11 @@ async def test_a_text_that_begins_with_an_empty_line_keeps_it(api: Api) -> None:
     form = (await editor.get(f"/edit/venues/{venue['id']}")).form()
     assert form.value("description") == "\r\n\r\nBelow"
     assert "notice=unchanged" in (await editor.submit(form)).location
+
+
+@pytest.mark.parametrize("path", ["/doc", "/openapi.json", "/"])
+async def test_the_api_description_has_nothing_of_the_forms(api: Api, path: str) -> None:
+    assert (await api.get(path))[0] == 200
+    assert not [
+        word for word in ("label", "form", "widget", "together", "several") if f'"{word}"' in api.text
+    ]
