@@ -49,7 +49,7 @@ class PreparedResponse:
 
     def respond_to(self, request: web.Request) -> OutgoingResponse:
         """The response to one request: 304 if the client already has this version."""
-        return OutgoingResponse(not_modified(request, self.tag) or self)
+        return OutgoingResponse(not_modified(request, self.tag, self.headers) or self)
 
 
 class OutgoingResponse(web.StreamResponse):
@@ -95,12 +95,16 @@ class OutgoingResponse(web.StreamResponse):
         return self._client_request.keep_alive if forced is None and self._client_request else forced
 
 
-def not_modified(request: web.Request, tag: str) -> PreparedResponse | None:
-    """A 304 response if If-None-Match contains the ETag."""
+def not_modified(
+    request: web.Request, tag: str, headers: Mapping[str, str] | None = None
+) -> PreparedResponse | None:
+    """A 304 response if If-None-Match contains the ETag. Clients replace the headers that they have kept with
+    its own, so it has those of the full response in place of the default ones."""
     known = request.headers.get("If-None-Match")
     if known is None or not tag or (tag not in known and known.strip() != "*"):
         return None
-    return PreparedResponse(b"", {"ETag": tag}, 304)
+    own = {name: value for name, value in (headers or {}).items() if name in DEFAULT_HEADERS}
+    return PreparedResponse(b"", {"ETag": tag, **own}, 304)
 
 
 def header_lines(headers: Mapping[str, str]) -> bytes:

@@ -98,16 +98,20 @@ def json_values(body: bytes) -> dict[str, Any]:
     return values
 
 
-def _form(body: bytes) -> dict[str, Any]:
+def form_pairs(body: bytes) -> list[tuple[str, str]]:
+    """Names and values of a form."""
     try:
-        pairs = _pairs(body.decode())
+        return _pairs(body.decode())
     except TooManyFields:
         message = Text("A form may have at most {limit} fields.", limit=MAX_FIELDS)
         raise InvalidFields({"body": message}) from None
     except ValueError:
         raise InvalidJson(Text("The form must be percent-encoded UTF-8.")) from None
+
+
+def _form(body: bytes) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name, value in pairs:
+    for name, value in form_pairs(body):
         if match := NAME.fullmatch(name):
             keys = [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])][:MAX_FORM_DEPTH]
             # A name repeated without brackets is a list as well.

@@ -91,6 +91,13 @@ class ChangeFeed(Protocol):
     def confirm(self, read: Callable[[], Awaitable[Result]]) -> Awaitable[Result]: ...
 
 
+class UndoSteps(Protocol):
+    """Values that records had before they were changed."""
+
+    async def keep(self, kind: Kind, record: Document, values: Document) -> str: ...
+    async def find(self, kind: Kind, id: int, key: str) -> Document | None: ...
+
+
 class Store(Protocol):
     """Access to records of all kinds."""
 
@@ -98,6 +105,8 @@ class Store(Protocol):
 
     @property
     def feed(self) -> ChangeFeed: ...
+    @property
+    def undo(self) -> UndoSteps: ...
 
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems

@@ -12,7 +12,13 @@ from schemas.term import TermInput, TermListInput, TermResponse, normalize, repr
 class CategoryInput(TermInput):
     """Request body of a category."""
 
-    parent = Whole(metadata=describe(Text("parent category ID, 0 for none")))
+    parent = Whole(
+        metadata=describe(
+            Text("parent category ID, 0 for none"),
+            label=Text("Parent category"),
+            widget="parent",
+        )
+    )
 
 
 class CategoryListInput(TermListInput):
@@ -43,4 +49,6 @@ CATEGORY = Kind(
         "update": Text("Update a category"),
         "delete": Text("Delete a category"),
     },
+    label=Text("Categories"),
+    form=("name", "parent", "description"),
 )

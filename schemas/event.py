@@ -31,33 +31,67 @@ FEED_BEGINS = timedelta(days=30)
 class EventInput(PostInput):
     """Request body of an event."""
 
-    title = Name(required=True, metadata=describe(Text("event title")))
-    start_date = When(required=True, metadata=describe(Text("start date and time")))
-    end_date = When(required=True, metadata=describe(Text("end date and time")))
-    slug = SlugText(metadata=describe(Text("event slug")))
-    excerpt = Html(metadata=describe(Text("event excerpt")))
-    timezone = Zoned(metadata=describe(Text("time zone of the event; by default the site's")))
-    all_day = Flag(metadata=describe(Text("event lasts the whole day"), default=False))
-    cost = CostField(metadata=describe(Text("event cost: a number, text or a range")))
-    website = WebAddress(metadata=describe(Text("event website URL")))
-    show_map = Flag(metadata=describe(Text("show a map")))
-    show_map_link = Flag(metadata=describe(Text("show a map link")))
-    hide_from_listings = Flag(metadata=describe(Text("hide the event from lists")))
-    sticky = Flag(metadata=describe(Text("make the event sticky in the calendar view")))
-    featured = Flag(metadata=describe(Text("feature the event on the site")))
-    categories = TermLinks(CATEGORY, metadata=describe(Text("category IDs, slugs or names")))
-    tags = TermLinks(TAG, metadata=describe(Text("tag IDs, slugs or names")))
+    title = Name(required=True, metadata=describe(Text("event title"), label=Text("Title")))
+    start_date = When(required=True, metadata=describe(Text("start date and time"), label=Text("Start")))
+    end_date = When(required=True, metadata=describe(Text("end date and time"), label=Text("End")))
+    slug = SlugText(metadata=describe(Text("event slug"), label=Text("Address of the page"), form="more"))
+    excerpt = Html(metadata=describe(Text("event excerpt"), label=Text("Summary"), form="more"))
+    timezone = Zoned(
+        metadata=describe(Text("time zone of the event; by default the site's"), label=Text("Time zone"))
+    )
+    all_day = Flag(metadata=describe(Text("event lasts the whole day"), label=Text("All day"), default=False))
+    cost = CostField(
+        metadata=describe(
+            Text("event cost: a number, text or a range"),
+            label=Text("Cost"),
+            help=Text("For example 12, €10 – 15, or free"),
+        )
+    )
+    website = WebAddress(metadata=describe(Text("event website URL"), label=Text("Website")))
+    show_map = Flag(metadata=describe(Text("show a map"), form="more"))
+    show_map_link = Flag(metadata=describe(Text("show a map link"), form="more"))
+    hide_from_listings = Flag(metadata=describe(Text("hide the event from lists"), form="more"))
+    sticky = Flag(metadata=describe(Text("make the event sticky in the calendar view"), form="more"))
+    featured = Flag(metadata=describe(Text("feature the event on the site"), form="more"))
+    categories = TermLinks(
+        CATEGORY,
+        metadata=describe(Text("category IDs, slugs or names"), label=Text("Categories"), widget="tree"),
+    )
+    tags = TermLinks(
+        TAG,
+        metadata=describe(
+            Text("tag IDs, slugs or names"), label=Text("Tags"), help=Text("Separated by commas")
+        ),
+    )
     venue = PostLinks(
-        VENUE, metadata=describe(Text("venue: an ID, the data of a new venue, or an array of these"))
+        VENUE,
+        metadata=describe(
+            Text("venue: an ID, the data of a new venue, or an array of these"), label=Text("Venue")
+        ),
     )
     organizer = PostLinks(
         ORGANIZER,
-        metadata=describe(Text("organizer: an ID, the data of a new organizer, or an array of these")),
+        metadata=describe(
+            Text("organizer: an ID, the data of a new organizer, or an array of these"),
+            label=Text("Organizer"),
+            several=True,
+        ),
     )
-    ticketed = Flag(metadata=describe(Text("tickets are sold for the event")))
-    post_parent = Whole(metadata=describe(Text("ID of the event that this one is part of")))
-    password = FreeText(200, metadata=describe(Text("password of the event")))
-    new_password = FreeText(200, metadata=describe(Text("on update: the new password; empty removes it")))
+    ticketed = Flag(metadata=describe(Text("tickets are sold for the event"), form="more"))
+    post_parent = Whole(metadata=describe(Text("ID of the event that this one is part of"), form="more"))
+    password = FreeText(
+        200,
+        metadata=describe(
+            Text("password of the event"),
+            label=Text("Password"),
+            help=Text("Visitors who do not know it see only the title and the time."),
+            form="more",
+            widget="password",
+        ),
+    )
+    new_password = FreeText(
+        200, metadata=describe(Text("on update: the new password; empty removes it"), form="none")
+    )
 
 
 class EventListInput(ListInput):
@@ -180,5 +214,10 @@ EVENT = Kind(
         "exportBySlug": Text("Read an event by slug in another format"),
     },
     links={name: kind.name for name, kind in LINKED.items()},
+    label=Text("Events"),
+    form=(
+        *("title", "start_date", "end_date", "all_day", "timezone", "venue", "organizer", "categories"),
+        *("tags", "description", "image", "website", "cost", "status"),
+    ),
     feed_query=feed_query,
 )

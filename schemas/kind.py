@@ -127,6 +127,10 @@ class Kind:
     facts: tuple[tuple[str, ...], ...] = ()
     """Fields that a record's web page shows, in lines; by default each text of its own has a line."""
     json_ld: Callable[[Kind, Mapping[str, Any], RenderContext], Document] | None = None
+    label: Text | None = None
+    """Heading of its lists on pages; without one, the plural is used."""
+    form: tuple[str, ...] = ()
+    """Fields that forms begin with, in this order; others follow in the order of the schema."""
     feed_query: Callable[[Document, Site], Document] = lambda query, site: query
     """(query of a feed, site) -> the same with the defaults that only feeds have."""
 
@@ -137,7 +141,15 @@ class Kind:
     @cached_property
     def slug_update_schema(self) -> type[Input]:
         """Schema for updates by slug: the path identifies the record, so a slug in the body renames it."""
-        members = {"slug": SlugText(metadata={"description": Text("new slug")})}
+        members = {
+            "slug": SlugText(
+                metadata={
+                    "description": Text("new slug"),
+                    "label": Text("Address of the page"),
+                    "form": "more",
+                }
+            )
+        }
         return type(f"{self.body_schema.__name__}BySlug", (self.body_schema,), members)
 
     @cached_property

@@ -26,9 +26,9 @@ CONTACT = ("phone", "website", "email")
 class OrganizerInput(PostInput):
     """Request body of an organizer."""
 
-    organizer = Name(required=True, metadata=describe(Text("organizer name")))
+    organizer = Name(required=True, metadata=describe(Text("organizer name"), label=Text("Name")))
     phone = PlainText(500, metadata=describe(Text("phone number")))
-    website = WebAddress(metadata=describe(Text("website URL")))
+    website = WebAddress(metadata=describe(Text("website URL"), label=Text("Website")))
     email = MailAddress(metadata=describe(Text("e-mail address")))
 
 
@@ -88,4 +88,6 @@ ORGANIZER = Kind(
         "export": Text("Read an organizer in another format"),
         "exportBySlug": Text("Read an organizer by slug in another format"),
     },
+    label=Text("Organizers"),
+    form=("organizer", "email", "phone", "website", "description", "image", "status"),
 )

@@ -21,21 +21,41 @@ from schemas.zones import parse_zone
 
 
 def describe(text: Text, **more: Any) -> dict[str, Any]:
-    """Field metadata for the API description."""
+    """Field metadata for the API description, and for forms: `label` (by default the description), `help`,
+    `form` ("more": folded away, "none": left out), `widget` (instead of the one of the field's class), `zone`
+    ("site": a time in the site's time zone), `several` (more than one link is usual) and `together` (names of
+    fields that must be sent with it)."""
     return {"description": text, **more}
 
 
 class PostInput(Input):
     """Request fields of every post."""
 
-    author = Whole(metadata=describe(Text("author ID")))
-    date = When(metadata=describe(Text("publication date in the site's time zone")))
-    date_utc = When(metadata=describe(Text("publication date in UTC")))
+    author = Whole(metadata=describe(Text("author ID"), form="more"))
+    date = When(
+        metadata=describe(
+            Text("publication date in the site's time zone"),
+            label=Text("Publish on"),
+            form="more",
+            zone="site",
+        )
+    )
+    date_utc = When(metadata=describe(Text("publication date in UTC"), form="none"))
     description = Html(metadata=describe(Text("description")))
     status = Status(
-        metadata=describe(Text("post status; only publish is visible to the public"), example="publish")
+        metadata=describe(
+            Text("post status; only publish is visible to the public"),
+            label=Text("Status"),
+            example="publish",
+        )
     )
-    image = Picture(metadata=describe(Text("featured image, an ID or a URL")))
+    image = Picture(
+        metadata=describe(
+            Text("featured image, an ID or a URL"),
+            label=Text("Image"),
+            help=Text("Address of an image on the web"),
+        )
+    )
 
 
 class PostListInput(ListInput):

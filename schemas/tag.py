@@ -28,4 +28,6 @@ TAG = Kind(
         "update": Text("Update a tag"),
         "delete": Text("Delete a tag"),
     },
+    label=Text("Tags"),
+    form=("name", "description"),
 )

@@ -20,9 +20,9 @@ ORDERS = ("name", "slug", "id", "count", "parent", "description", "include")
 class TermInput(Input):
     """Request body of a term."""
 
-    name = Name(required=True, metadata=describe(Text("term name")))
+    name = Name(required=True, metadata=describe(Text("term name"), label=Text("Name")))
     description = Html(metadata=describe(Text("description")))
-    slug = SlugText(metadata=describe(Text("slug")))
+    slug = SlugText(metadata=describe(Text("slug"), label=Text("Address of the page"), form="more"))
 
 
 class TermListInput(ListInput):

@@ -30,24 +30,34 @@ BOOLEAN_OR_STRING: dict[str, Any] = {"type": "string", "one_of": (fields.Boolean
 class VenueInput(PostInput):
     """Request body of a venue."""
 
-    venue = Name(required=True, metadata=describe(Text("venue name")))
+    venue = Name(required=True, metadata=describe(Text("venue name"), label=Text("Name")))
     show_map = Flag(
-        metadata=describe(Text("whether events linked to the venue show a map"), **BOOLEAN_OR_STRING)
+        metadata=describe(
+            Text("whether events linked to the venue show a map"),
+            label=Text("Events here show a map"),
+            form="more",
+            **BOOLEAN_OR_STRING,
+        )
     )
     show_map_link = Flag(
-        metadata=describe(Text("whether events linked to the venue show a map link"), **BOOLEAN_OR_STRING)
+        metadata=describe(
+            Text("whether events linked to the venue show a map link"),
+            label=Text("Events here show a link to a map"),
+            form="more",
+            **BOOLEAN_OR_STRING,
+        )
     )
     address = PlainText(500, metadata=describe(Text("address")))
     city = PlainText(500, metadata=describe(Text("city")))
     country = PlainText(500, metadata=describe(Text("country")))
-    province = PlainText(500, metadata=describe(Text("province")))
-    state = PlainText(500, metadata=describe(Text("state")))
-    stateprovince = PlainText(500, metadata=describe(Text("state and province")))
+    province = PlainText(500, metadata=describe(Text("province"), form="more"))
+    state = PlainText(500, metadata=describe(Text("state"), form="more"))
+    stateprovince = PlainText(500, metadata=describe(Text("state and province"), form="more"))
     zip = Numeral(500, metadata=describe(Text("ZIP or postal code")))
     phone = PlainText(500, metadata=describe(Text("phone number")))
-    website = WebAddress(metadata=describe(Text("website URL")))
-    geo_lat = Number(-90, 90, metadata=describe(Text("latitude in degrees")))
-    geo_lng = Number(-180, 180, metadata=describe(Text("longitude in degrees")))
+    website = WebAddress(metadata=describe(Text("website URL"), label=Text("Website")))
+    geo_lat = Number(-90, 90, metadata=describe(Text("latitude in degrees"), together=("geo_lng",)))
+    geo_lng = Number(-180, 180, metadata=describe(Text("longitude in degrees"), together=("geo_lat",)))
 
     @validates_schema(skip_on_field_errors=False)
     def both_coordinates(self, data: Document, **_: Any) -> None:
@@ -160,4 +170,9 @@ VENUE = Kind(
         "export": Text("Read a venue in another format"),
         "exportBySlug": Text("Read a venue by slug in another format"),
     },
+    label=Text("Venues"),
+    form=(
+        *("venue", "address", "zip", "city", "country", "phone", "website", "geo_lat", "geo_lng"),
+        *("description", "image", "status"),
+    ),
 )

@@ -84,6 +84,12 @@ def _offset(match: re.Match[str]) -> timedelta:
     return offset
 
 
+@cache
+def zone_names() -> tuple[str, ...]:
+    """IANA names that people choose from."""
+    return tuple(sorted(name for name in _names().values() if "/" in name and not name.startswith("Etc/")))
+
+
 # Names and rules come only from the tzdata package, so that results do not depend on the host's database.
 @cache
 def _names() -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 from config import Settings
 from handlers import api_description, health, index, static_pages
 from handlers.changes import ChangesHandlers
+from handlers.editor import routes as editor
 from handlers.pages import routes as pages
 from handlers.pages.errors import ErrorPages
 from handlers.records import Caches, caches
@@ -25,6 +26,7 @@ from service.compression import compress_responses
 from service.cross_site import CrossSite
 from service.errors import handle_errors, problem_body
 from service.in_flight import IN_FLIGHT, InFlight
+from service.page_routes import PageRoutes
 from service.rate_limits import limit_passwords, limit_rate
 from service.request_ids import REQUEST_IDS, RequestIds
 from service.store import Store
@@ -51,6 +53,7 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     for prefix in (store.site.namespace, *settings.aliases):
         mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, shared))
     app.add_routes(pages.routes(store, store.site, shared))
+    app.add_routes(editor.routes(store, store.site, shared, store.tokens.caller))
     app.add_routes(static_pages.routes(store.site))
     app.add_routes(health.routes(store))
     return app
@@ -62,7 +65,7 @@ def inner_middlewares(settings: Settings, store: Store, cross_site: CrossSite) -
     middlewares.append(limit_passwords(settings))
     if not store.started:
         middlewares.append(require_started(store))
-    return [*middlewares, authenticate(settings.auth_mode, store.tokens, cross_site.check)]
+    return [*middlewares, authenticate(settings, store.tokens, PageRoutes(settings), cross_site.check)]
 
 
 def route_table(site: Site, store: Store, caches: Caches) -> list[Operation]:

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from config import Settings
+from handlers.editor.cookie import COOKIE, cleared_cookie
 from handlers.records import CALLER
 from schemas.caller import EVERYBODY, PUBLIC, Caller
 from schemas.errors import Unauthenticated
+from service.page_routes import PageRoutes
 from service.store.tokens import Tokens
 
 
@@ -34,23 +37,36 @@ def anonymous_caller(mode: str) -> Caller:
     return EVERYBODY if mode == "open" else PUBLIC
 
 
-def authenticate(mode: str, tokens: Tokens, check: Callable[[web.Request], None]) -> Middleware:
+def authenticate(
+    settings: Settings, tokens: Tokens, routes: PageRoutes, check: Callable[[web.Request], None]
+) -> Middleware:
     """Middleware that authenticates the caller. A token is verified even in open mode, which needs none.
     `check` then rejects forged requests from pages of other sites."""
 
-    anonymous = anonymous_caller(mode)
+    anonymous = anonymous_caller(settings.auth_mode)
 
-    async def caller_of_token(token: str) -> Caller:
+    async def caller_of(request: web.Request) -> Caller:
+        if (token := sent_token(request)) is None:
+            return await caller_of_cookie(request)
         if found := await tokens.caller(token):
             return found
         raise Unauthenticated
+
+    async def caller_of_cookie(request: web.Request) -> Caller:
+        """The caller who has signed in to the pages. The API ignores the cookie."""
+        cookie = request.cookies.get(COOKIE)
+        if not cookie or settings.auth_mode == "open" or not routes.has(request):
+            return anonymous
+        if found := await tokens.caller(cookie):
+            return found
+        request["headers"]["Set-Cookie"] = cleared_cookie(settings.address)
+        return anonymous
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         # An unknown route is 404 for every caller: routing comes before authentication.
         if request.match_info.http_exception is None:
-            token = sent_token(request)
-            request[CALLER] = anonymous if token is None else await caller_of_token(token)
+            request[CALLER] = await caller_of(request)
             check(request)
         return await handler(request)
 

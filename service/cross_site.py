@@ -12,6 +12,7 @@ from aiohttp import web
 from config import Settings
 from schemas.errors import Forbidden
 from schemas.language import Text
+from service.page_routes import PageRoutes
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 ALLOWED_READ_HEADERS = "Authorization, X-Event-Password, If-None-Match"
@@ -28,6 +29,7 @@ ADDED_BY_BROWSER = Text(
     "Refused: this request comes from a page of another site ({origin}), and a browser may have added its "
     "credentials. Send the token as Authorization: Bearer, or name the site in KALENDS_CORS_ORIGINS."
 )
+OTHER_PAGE = Text("Refused: this form was sent by a page of another site ({origin}).")
 OTHER_HOST = Text(
     "Refused: {host} is not a name of this service. Without a token, writes are only accepted at its own "
     "address; set KALENDS_BASE_URL if it is reached by this name."
@@ -40,6 +42,7 @@ class CrossSite:
     def __init__(self, settings: Settings) -> None:
         self._any_origin_reads = "*" in settings.cors_origins
         self._named_origins = frozenset(settings.cors_origins) - {"*"}
+        self._pages = PageRoutes(settings)
         self._is_open = settings.auth_mode == "open"
         self._is_local = settings.is_local()
         base = urlsplit(settings.address)
@@ -83,6 +86,9 @@ class CrossSite:
                 raise forbidden(OTHER_SITE, origin=origin)
             if not self._is_own_host(host := request.headers.get("Host")):
                 raise forbidden(OTHER_HOST, host=host or "")
+        elif self._pages.has(request) and self._is_of_another_site(request, origin):
+            # Browsers add the cookie of a session on their own, and nobody may be signed in by another site.
+            raise forbidden(OTHER_PAGE, origin=origin)
 
     def _is_of_another_site(self, request: web.Request, origin: str) -> bool:
         if request.headers.get("Sec-Fetch-Site", "none").lower() not in ("none", "same-origin"):

@@ -12,6 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 from cachetools import LRUCache
 
 from config import Settings
+from handlers.records import WRONG_PASSWORD
 from schemas.errors import PasswordNeeded, TooMany
 from schemas.event import EVENT
 from service.in_flight import is_health
@@ -120,10 +121,13 @@ def limit_passwords(settings: Settings) -> Middleware:
                 request["headers"]["Retry-After"] = str(seconds)
                 raise TooMany
         try:
-            return await handler(request)
+            response = await handler(request)
         except PasswordNeeded as problem:
             if problem.was_wrong:
                 window.usage(key_of(request), 1)
             raise
+        if request.get(WRONG_PASSWORD):
+            window.usage(key_of(request), 1)
+        return response
 
     return middleware

@@ -41,7 +41,7 @@ def test_imports_run_one_way() -> None:
 
 FLOORS = (
     "mongo",
-    "event_changes record_changes change_feed change_watcher log_rows search tokens webhooks",
+    "event_changes record_changes change_feed change_watcher log_rows search tokens undo webhooks",
     "links",
     "change_log",
     "records lists",
@@ -101,6 +101,7 @@ def test_recipe_for_a_sixth_kind(tmp_path: Path) -> None:
         "pytest",
         "tests/test_records.py",
         "tests/test_pages_records.py",
+        "tests/test_editor_roles.py",
         "-k",
         "sponsor",
         "-p",

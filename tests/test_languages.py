@@ -55,7 +55,10 @@ CHOICES = [
 ]
 
 
-SAME_WORDS = {"slug", "description", "province", "Dates", "Pages", "Website", "Status: {status}"}
+SAME_WORDS = {
+    *("slug", "description", "province", "Name", "Status", "Status: {status}", "Token", "Website", "Actions"),
+    *("Date", "Dates", "Image", "Pages", "No"),
+}
 """Texts that are the same in English and another language."""
 
 

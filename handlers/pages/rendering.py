@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from aiohttp import web
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from handlers.pages.context import PageContext
-from handlers.prepared_response import PreparedResponse
+from handlers.prepared_response import DEFAULT_HEADERS, PreparedResponse
 from handlers.responses import entity_tag, static_response
 from schemas.errors import NoRoute
 from schemas.language import LANGUAGES
@@ -26,7 +26,7 @@ POLICY = (
 )
 """Images may be of other hosts: those of events are where their organizers have put them."""
 TEMPLATES = Environment(
-    loader=PackageLoader("handlers.pages"),
+    loader=ChoiceLoader([PackageLoader("handlers.pages"), PackageLoader("handlers.editor")]),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
@@ -47,6 +47,9 @@ def html_response(
     body = render(template, page, is_embedded=is_embedded, **values)
     policy = POLICY.format(ancestors="*" if is_embedded else "'self'")
     headers = {"Content-Type": HTML, "Content-Language": page.language, "Content-Security-Policy": policy}
+    # A browser sends the cookie of its session with every request for a page.
+    headers["Vary"] = f"{DEFAULT_HEADERS['Vary']}, Cookie"
+    headers["Cache-Control"] = "private, no-cache" if page.caller.role else "no-cache"
     # Without a referrer browsers send forms with `Origin: null`, as if they came from another site.
     headers["Referrer-Policy"] = "same-origin"
     if is_private:

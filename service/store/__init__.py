@@ -35,6 +35,7 @@ from service.store.records.removal import StatusChanges
 from service.store.records.updating import Updater
 from service.store.search import Vocabulary
 from service.store.tokens import Tokens
+from service.store.undo import UndoSteps
 from service.store.webhooks import Webhooks
 
 __all__ = ["Page", "Store", "open_store"]
@@ -56,7 +57,7 @@ class Store:
         usage = UsageCounters(database, self.fanout)
         self.log = ChangeLog(client, database, site, self.feed, usage, self._tasks)
         self.tokens = Tokens(database, self.ids, self._tasks)
-        self.webhooks = Webhooks(database, self.ids, site)
+        self.webhooks, self.undo = Webhooks(database, self.ids, site), UndoSteps(database, site)
         resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
         self.lists = Lists(database, self.feed, resolver)
         self.page, self.scan, self.scan_all = self.lists.page, self.lists.scan, self.lists.scan_all

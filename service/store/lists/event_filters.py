@@ -50,7 +50,7 @@ DATES: dict[str, tuple[str, str, time, str]] = {
 async def event_list(
     resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
-    conditions: list[Condition] = [{"hide_from_listings": False}]
+    conditions: list[Condition] = [] if query.get("with_hidden") else [{"hide_from_listings": False}]
     dates: list[Condition] | None = None
     with problems.gather():
         since = query.get("cancelled_since")

@@ -1,0 +1,1 @@
+"""The editor: forms to enter and change records, for holders of a token."""

@@ -1,0 +1,102 @@
+"""Saves forms: creates and updates records as the API does, and keeps what is needed to undo a change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from handlers.editor.form_pages import REFUSED, FormPages, id_in, was_in
+from handlers.editor.forms import Form
+from handlers.editor.frame import Frame, edit_link, kind_of, see_other
+from handlers.editor.records import ask_password, find, password_in, unlock, version_in
+from handlers.editor.times import skipped_times
+from handlers.editor.undo import undo_values
+from handlers.records import require_writer
+from handlers.requests import body_values
+from schemas.caller import Preconditions
+from schemas.errors import PasswordNeeded, PreconditionFailed
+from schemas.kind import Document, Kind
+
+
+class SavingPages:
+    """The handlers of the forms."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame, self._store, self._forms = frame, frame.store, FormPages(frame)
+
+    async def new(self, request: web.Request) -> web.StreamResponse:
+        kind, page = kind_of(request), self._frame.page(request)
+        require_writer(request, kind)
+        original = page.value("copy")
+        if not (original.isdecimal() and original.isascii() and len(original) < 19):
+            return await self._forms.respond(request, await self._forms.empty(kind, page))
+        try:
+            form = await self._forms.copied(kind, page, int(original))
+        except PasswordNeeded:
+            return see_other(request, edit_link(page, f"/edit/{kind.plural}/{original}"))
+        return await self._forms.respond(request, form)
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        kind, page = kind_of(request), self._frame.page(request)
+        caller = require_writer(request, kind)
+        sent = await body_values(request)
+        form = await self._forms.empty(kind, page)
+        form.was = was_in(sent) or form.was
+        form.take(sent)
+        data, problems = form.load(form.values, page.site)
+        try:
+            record = await self._store.create(kind, data, caller, problems)
+        except REFUSED as problem:
+            return await self._forms.refuse(request, form, problem)
+        return self._saved(request, form, record, "created")
+
+    async def edit(self, request: web.Request) -> web.StreamResponse:
+        kind, page = kind_of(request), self._frame.page(request)
+        record = await find(self._frame, kind, id_in(request, kind), page.caller)
+        try:
+            return await self._forms.edit(request, record, "")
+        except PasswordNeeded as problem:
+            return await ask_password(self._frame, request, kind, problem, {})
+
+    async def save(self, request: web.Request) -> web.StreamResponse:
+        kind, caller = kind_of(request), require_writer(request, kind_of(request))
+        sent = await body_values(request)
+        record = await find(self._frame, kind, id_in(request, kind), caller)
+        try:
+            if "was" not in sent:
+                return await self._forms.edit(request, record, password_in(sent))
+            await unlock(self._frame, kind, record, caller, password_in(sent))
+            return await self._update(request, kind, record, sent)
+        except PasswordNeeded as problem:
+            return await ask_password(self._frame, request, kind, problem, sent)
+
+    async def _update(
+        self, request: web.Request, kind: Kind, record: Document, sent: dict[str, Any]
+    ) -> web.StreamResponse:
+        page = self._frame.page(request)
+        form = await self._forms.stored(kind, page, record)
+        form.was, form.version, form.password = was_in(sent), version_in(sent), password_in(sent)
+        form.take(sent)
+        values = form.values | ({"new_password": ""} if sent.get("password_remove") else {})
+        data, problems = form.load(values, page.site)
+        conditions = Preconditions(form.password or None, frozenset([form.version]))
+        try:
+            saved = await self._store.update(kind, record["_id"], data, page.caller, conditions, problems)
+        except REFUSED as problem:
+            return await self._forms.refuse(request, form, problem, record)
+        except PreconditionFailed:
+            current = await find(self._frame, kind, record["_id"], page.caller)
+            return await self._forms.conflict(request, form, current)
+        if saved["version"] == record["version"]:
+            return self._saved(request, form, saved, "unchanged")
+        undo = undo_values(form, record, kind.represent(kind, record, page.records))
+        key = await self._store.undo.keep(kind, saved, undo) if undo else ""
+        return self._saved(request, form, saved, "saved", undo=key)
+
+    def _saved(
+        self, request: web.Request, form: Form, record: Document, notice: str, undo: str = ""
+    ) -> web.StreamResponse:
+        page, path = self._frame.page(request), f"/edit/{form.kind.plural}/{record['_id']}"
+        skipped = ",".join(skipped_times(form, page))
+        return see_other(request, edit_link(page, path, notice=notice, undo=undo, skipped=skipped))

@@ -1,0 +1,20 @@
+"""Tells the routes of the web pages from those of the API."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from config import Settings
+
+
+class PageRoutes:
+    """All routes outside the paths under which the API is served."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._api = (settings.namespace, *settings.aliases)
+
+    def has(self, request: web.Request) -> bool:
+        # The path of the matched route, not the one that was sent: there is one way to write it.
+        resource = request.match_info.route.resource
+        path = resource.canonical if resource else ""
+        return not any(path == prefix or path.startswith(f"{prefix}/") for prefix in self._api)

@@ -1,0 +1,30 @@
+"""Steps that can be undone: the values that a record had before a change, kept for a day."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from schemas.kind import Document, Kind
+from schemas.site import Site
+from service.store.mongo.client import Database
+
+KEPT = timedelta(days=1)
+
+
+class UndoSteps:
+    """Keeps and finds undo steps."""
+
+    def __init__(self, database: Database, site: Site) -> None:
+        self._steps, self._now = database["undo"], site.now
+
+    async def keep(self, kind: Kind, record: Document, values: Document) -> str:
+        """Store what undoes the change that made this version of a record; return the key of the step."""
+        key = secrets.token_urlsafe(12)
+        step = {"kind": kind.name, "id": record["_id"], "version": record["version"], "values": values}
+        await self._steps.insert_one({"_id": key, **step, "expires_at": self._now() + KEPT})
+        return key
+
+    async def find(self, kind: Kind, id: int, key: str) -> Document | None:
+        """The step with this key, if it belongs to this record."""
+        return await self._steps.find_one({"_id": key, "kind": kind.name, "id": id})

@@ -1,0 +1,219 @@
+"""Changes in the editor: two editors at once, undo, trash and restore, deletion of terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas import KINDS, Kind
+from tests.conftest import Api
+from tests.editing import Editor, Page
+from tests.random_records import Bodies
+
+Roles = dict[str, Api]
+
+
+async def opened(api: Api, kind: str, **body: Any) -> tuple[Editor, str, Any]:
+    made = await api.made(kind, **body)
+    return Editor(api), f"/edit/{kind}/{made['id']}", made
+
+
+def rows(page: Page) -> list[list[str]]:
+    """The cells of the table of differences, as text."""
+    table = page.text.partition('<table class="differences">')[2].partition("</table>")[0]
+    found = []
+    for row in table.partition("<tbody>")[2].split("<tr>")[1:]:
+        cells = row.replace("<th", "<td").replace("</th>", "</td>").split("<td")[1:]
+        found.append(
+            [cell.partition(">")[2].partition("</td>")[0].partition(" <small>")[0] for cell in cells]
+        )
+    return found
+
+
+async def test_the_second_of_two_editors_sees_both_versions(api: Api) -> None:
+    event = await api.event("Jazz", cost="5", tags=["a"])
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    first, second = (await editor.get(path)).form(), (await editor.get(path)).form()
+    assert (await editor.submit(first, title="Rock", website="https://example.org/new")).status == 303
+    page = await editor.submit(second, title="Blues", cost="7", tags="a, b")
+    assert page.status == 412
+    assert rows(page) == [
+        ["Title", "Blues", "Rock"],
+        ["Tags", "a, b", "a"],
+        ["Website", "–", "https://example.org/new"],
+        ["Cost", "7", "$5"],
+    ]
+    form = page.form()
+    assert (form.value("title"), form.value("website")) == ("Blues", "https://example.org/new")
+    assert (await api.get(f"/events/{event['id']}"))[1]["title"] == "Rock"
+    assert "notice=saved" in (await editor.submit(form)).location
+    read = (await api.get(f"/events/{event['id']}"))[1]
+    assert (read["title"], read["cost"], read["website"]) == ("Blues", "$7", "https://example.org/new")
+    assert [one["name"] for one in read["tags"]] == ["a", "b"]
+
+
+async def test_a_third_change_between_conflict_and_save_is_noticed(api: Api) -> None:
+    editor, path, made = await opened(api, "venues", venue="Hall")
+    form = (await editor.get(path)).form()
+    await api.patch(f"/venues/{made['id']}", {"city": "Bonn"})
+    conflict = await editor.submit(form, venue="Great Hall")
+    await api.patch(f"/venues/{made['id']}", {"city": "Ulm"})
+    page = await editor.submit(conflict.form())
+    assert page.status == 412
+    assert (await editor.submit(page.form())).status == 303
+    read = (await api.get(f"/venues/{made['id']}"))[1]
+    assert (read["venue"], read["city"]) == ("Great Hall", "Ulm")
+
+
+async def test_a_form_without_a_version_does_not_overwrite(api: Api) -> None:
+    editor, path, made = await opened(api, "tags", name="Jazz")
+    form = (await editor.get(path)).form()
+    assert (await editor.submit(form, name="Rock", version=None)).status == 412
+    assert (await api.get(f"/tags/{made['id']}"))[1]["name"] == "Jazz"
+
+
+async def test_typed_data_of_a_new_venue_survives_a_conflict(api: Api) -> None:
+    event = await api.event("Jazz")
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    form = (await editor.get(path)).form()
+    await api.patch(f"/events/{event['id']}", {"cost": "3"})
+    page = await editor.submit(form, venue_new__venue="Hall")
+    assert (page.status, page.form().value("venue_new[venue]")) == (412, "Hall")
+    await editor.submit(page.form())
+    assert (await api.get(f"/events/{event['id']}"))[1]["venue"]["venue"] == "Hall"
+
+
+def without_times(record: Any) -> dict[str, Any]:
+    hidden = ("modified_utc", "version", "last_change", "tok", "text", "claim")
+    return {name: value for name, value in record.items() if name not in hidden and value is not None}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+async def test_undo_sets_every_field_back(api: Api, kind: Kind) -> None:
+    """The form of one random record is sent with the values of another."""
+    bodies, editor, undone = Bodies(3), Editor(api), 0
+    for _ in range(10):
+        one, other = [
+            await api.made(
+                kind.plural, **{n: v for n, v in bodies.body(kind.name).items() if n != "password"}
+            )
+            for _ in range(2)
+        ]
+        path = f"/edit/{kind.plural}/{one['id']}"
+        mine, theirs = [
+            (await editor.get(f"/edit/{kind.plural}/{id}")).form() for id in (one["id"], other["id"])
+        ]
+        kept = ("was", "version", "slug")
+        sent = [pair for pair in theirs.pairs if pair[0] not in kept]
+        before = await api.store.database[kind.plural].find_one({"_id": one["id"]})
+        page = await editor.post(path, [*sent, *(pair for pair in mine.pairs if pair[0] in kept)])
+        if page.status != 303 or "notice=saved" not in page.location:
+            continue  # a name that is taken, or an end before the start
+        undone += 1
+        page = await editor.submit((await editor.follow(page)).form("/undo"))
+        assert "notice=undone" in page.location
+        after = await api.store.database[kind.plural].find_one({"_id": one["id"]})
+        assert without_times(after) == without_times(before)
+    assert undone
+
+
+async def test_undo_does_not_overwrite_a_later_change(api: Api) -> None:
+    editor, path, made = await opened(api, "venues", venue="Hall")
+    saved = await editor.follow(await editor.submit((await editor.get(path)).form(), venue="Great Hall"))
+    await api.patch(f"/venues/{made['id']}", {"city": "Bonn"})
+    assert "notice=undo-changed" in (await editor.submit(saved.form("/undo"))).location
+    assert (await api.get(f"/venues/{made['id']}"))[1]["venue"] == "Great Hall"
+
+
+@pytest.mark.parametrize("key", ["", "nonsense", "{other}"])
+async def test_a_step_of_another_record_undoes_nothing(api: Api, key: str) -> None:
+    editor, path, _ = await opened(api, "venues", venue="Hall")
+    _, other, _ = await opened(api, "venues", venue="Other")
+    saved = await editor.submit((await editor.get(other)).form(), venue="Changed")
+    used = saved.location.partition("undo=")[2].partition("&")[0]
+    page = await editor.post(f"{path}/undo", [("key", key.format(other=used))])
+    assert "notice=undo-expired" in page.location
+
+
+@pytest.mark.parametrize("status", ["publish", "draft", "private"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.is_post], ids=lambda kind: kind.name)
+async def test_trash_and_undo(api: Api, kind: Kind, status: str) -> None:
+    made = await api.made(kind.plural, **{**kind.example, "status": status})
+    editor, path = Editor(api), f"/edit/{kind.plural}/{made['id']}"
+    page = await editor.submit((await editor.get(path)).form("/delete"))
+    assert page.status == 303
+    assert (await api.get(f"/{kind.plural}/{made['id']}"))[0] == 410
+    listed = await editor.follow(page)
+    assert "Moved to the trash." in listed.text
+    assert "Restore" in (await editor.get(path)).text
+    page = await editor.submit(listed.form("/restore"))
+    assert "notice=restored" in page.location
+    read = (await api.get(f"/{kind.plural}/{made['id']}"))[1]
+    assert (read["status"], read["slug"]) == (status, made["slug"])
+
+
+async def test_the_trash_is_listed_and_restored_from(api: Api) -> None:
+    event = await api.event("Gone")
+    await api.delete(f"/events/{event['id']}")
+    editor = Editor(api)
+    assert "Gone" not in (await editor.get("/edit/events")).text
+    page = await editor.get("/edit/events?status=trash")
+    assert "Gone" in page.text
+    assert (await editor.submit(page.form("/restore"))).status == 303
+    assert (await api.get(f"/events/{event['id']}"))[1]["status"] == "publish"
+
+
+async def test_trash_from_an_outdated_form_is_refused(api: Api) -> None:
+    editor, path, made = await opened(api, "venues", venue="Hall")
+    page = await editor.get(path)
+    await api.patch(f"/venues/{made['id']}", {"city": "Bonn"})
+    answer = await editor.submit(page.form("/delete"))
+    assert answer.location == f"{path}?notice=changed"
+    assert (await api.get(f"/venues/{made['id']}"))[0] == 200
+
+
+async def test_deleting_a_term_asks_first(api: Api) -> None:
+    tag = await api.made("tags", name="Jazz")
+    for title in ("One", "Two"):
+        await api.event(title, tags=[tag["id"]])
+    editor, path = Editor(api), f"/edit/tags/{tag['id']}/delete"
+    page = await editor.get(path)
+    assert "Published events that use it: 2." in page.text
+    assert (await api.get(f"/tags/{tag['id']}"))[0] == 200
+    page = await editor.submit(page.form("/delete"))
+    assert "Deleted." in (await editor.follow(page)).text
+    assert (await api.get(f"/tags/{tag['id']}"))[0] == 404
+
+
+async def test_lists_show_what_lists_of_the_api_hide(api: Api) -> None:
+    await api.event("Hidden one", hide_from_listings=True)
+    await api.event("Long ago", start_date="1999-01-01", end_date="1999-01-02")
+    await api.event("Far away", start_date="2199-01-01", end_date="2199-01-02", status="private")
+    text = (await Editor(api).get("/edit/events")).text
+    assert [title in text for title in ("Hidden one", "Long ago", "Far away")] == [True, True, True]
+
+
+async def test_lists_are_filtered_sorted_and_paged(api: Api) -> None:
+    for number in range(30):
+        await api.event(f"Event {number:02}", status="draft" if number % 2 else "publish")
+    editor = Editor(api)
+    page = await editor.get("/edit/events?orderby=title&order=asc")
+    assert "30 in total" in page.text
+    assert page.text.index("Event 00") < page.text.index("Event 24")
+    assert "Event 25" not in page.text
+    assert "Event 25" in (await editor.get("/edit/events?orderby=title&order=asc&page=2")).text
+    page = await editor.get("/edit/events?status=draft")
+    assert "15 in total" in page.text
+    assert "1 in total" in (await editor.get("/edit/events?search=event+17")).text
+
+
+async def test_categories_are_a_tree(api: Api) -> None:
+    music = await api.made("categories", name="Music")
+    await api.made("categories", name="Art")
+    jazz = await api.made("categories", name="Jazz", parent=music["id"])
+    await api.made("categories", name="Bebop", parent=jazz["id"])
+    text = (await Editor(api).get("/edit/categories")).text
+    order = [text.index(f">{name}</a>") for name in ("Art", "Music", "Jazz", "Bebop")]
+    assert order == sorted(order)
+    assert [f'class="depth-{depth}"' in text for depth in range(4)] == [True, True, True, False]
