@@ -20,7 +20,10 @@ class ShownEvent:
         self.is_past = datetime.fromisoformat(record["utc_end_date"]) < now
 
     def __getattr__(self, name: str) -> Any:
-        return self.record[name]
+        try:
+            return self.record[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
     @property
     def path(self) -> str:
