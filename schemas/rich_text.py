@@ -13,34 +13,13 @@ from markupsafe import Markup, escape
 
 from schemas.sanitizing import UNCLOSED
 
-BLOCKS = frozenset(
-    (
-        *("blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "h3", "h4", "h5", "h6"),
-        *(
-            "hr",
-            "li",
-            "ol",
-            "p",
-            "pre",
-            "summary",
-            "table",
-            "tbody",
-            "td",
-            "tfoot",
-            "th",
-            "thead",
-            "tr",
-            "ul",
-        ),
-        "caption",
-    )
-)
-INLINE = frozenset(
-    (
-        *("a", "abbr", "b", "br", "cite", "code", "del", "em", "i", "img", "ins", "kbd", "mark", "q", "s"),
-        *("samp", "small", "span", "strong", "sub", "sup", "time", "u", "wbr"),
-    )
-)
+TABLES = ("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td")
+LISTS = ("ul", "ol", "li", "dl", "dt", "dd")
+HEADINGS = ("h3", "h4", "h5", "h6")
+PARTS = ("blockquote", "details", "div", "figcaption", "figure", "hr", "p", "pre", "summary")
+BLOCKS = frozenset((*TABLES, *LISTS, *HEADINGS, *PARTS))
+MARKS = ("abbr", "b", "cite", "code", "del", "em", "i", "ins", "kbd", "mark", "q", "s", "samp", "small", "u")
+INLINE = frozenset((*MARKS, "a", "br", "img", "span", "strong", "sub", "sup", "time", "wbr"))
 ATTRIBUTES = {
     "*": {"dir", "lang", "title"},
     "a": {"href", "hreflang"},

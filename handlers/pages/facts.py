@@ -35,9 +35,9 @@ def facts_of(kind: Kind, shown: Mapping[str, Any], page: PageContext) -> list[Fa
     lines = []
     for names in lines_of(kind):
         if values := [str(shown[name]) for name in names if shown.get(name)]:
-            label = page.text(fields[names[0]].metadata["description"])
-            text = ", ".join(values)
-            lines.append(Fact(label[:1].upper() + label[1:], text, link_of(fields[names[0]], text)))
+            first, text = fields[names[0]], ", ".join(values)
+            label = page.text(first.metadata.get("label") or first.metadata["description"])
+            lines.append(Fact(label[:1].upper() + label[1:], text, link_of(first, text)))
     return lines
 
 

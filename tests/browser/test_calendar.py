@@ -28,6 +28,33 @@ def test_every_view_is_readable_for_everybody(
     assert watched.problems == []
 
 
+RECORDS = (
+    "event/festival-of-lights/",
+    "venue/grand-hall/",
+    "organizer/city-arts-council/",
+    "events/category/concerts/",
+    "events/tag/outdoor/",
+    "edit/events",
+    "edit/events/1",
+    "edit/venues/new",
+    "edit/categories",
+    "nothing-here/",
+)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("path", RECORDS)
+def test_every_other_page_is_readable_for_everybody(
+    demo_service: Running, open_page: OpenPage, path: str, size: str
+) -> None:
+    for scheme in ("light", "dark"):
+        watched = open_page(f"{demo_service.root}/{path}", SIZES[size], color_scheme=scheme)
+        assert watched.barriers() == []
+        assert watched.is_within_width()
+        watched.picture(f"{path.strip('/').replace('/', '-')}-{size}-{scheme}")
+        assert [said for said in watched.problems if "status of 404" not in said] == []
+
+
 def test_steps_and_views_keep_the_filters(demo_service: Running, open_page: OpenPage) -> None:
     watched = open_page(f"{demo_service.root}/")
     page, heading = watched.page, watched.page.get_by_role("heading", level=1)
