@@ -39,7 +39,7 @@ CLEANER = nh3.Cleaner(
 )
 PAGE_HEADING = re.compile(r"<(/?)h[12](?=[\s/>])", re.IGNORECASE)
 """Headings of the page itself; those of a description are below them."""
-BLOCK_TAG = re.compile(rf"<(?:{'|'.join(sorted(BLOCKS))})(?=[\s/>])")
+BLOCK_TAG = re.compile(rf"</?(?:{'|'.join(sorted(BLOCKS))})(?=[\s/>])")
 CLEAN_TAG = re.compile(r"""(<(?:[^<>"]|"[^"]*")*>)""")
 """A tag as the cleaner writes it: its values are in double quotes."""
 UNLINKED = ("a", "code", "kbd", "pre", "samp")
@@ -69,11 +69,25 @@ def _cleaned(text: str) -> str:
 
 
 def paragraphs(cleaned: str) -> str:
-    """Text without blocks of its own: blank lines separate paragraphs, line breaks are kept."""
-    if BLOCK_TAG.search(cleaned):
-        return cleaned
-    parts = re.split(r"\n\s*\n", cleaned.replace("\r\n", "\n").strip())
-    return "".join("<p>{}</p>".format(part.replace("\n", "<br>")) for part in parts if part)
+    """Text outside of blocks becomes paragraphs: blank lines separate them, line breaks are kept."""
+    done: list[str] = []
+    text, depth = "", 0
+    for part in CLEAN_TAG.split(cleaned.replace("\r\n", "\n")):
+        is_block = BLOCK_TAG.match(part)
+        if is_block and not depth:
+            done, text = [*done, _paragraphs_of(text)], ""
+        if is_block and part not in ("<hr>", "<hr/>"):
+            depth += -1 if part.startswith("</") else 1
+        if is_block or depth:
+            done.append(part)
+        else:
+            text += part
+    return "".join([*done, _paragraphs_of(text)])
+
+
+def _paragraphs_of(text: str) -> str:
+    parts = re.split(r"\n\s*\n", re.sub(r"(<br>)\n", r"\1", text).strip())
+    return "".join("<p>{}</p>".format(part.strip().replace("\n", "<br>")) for part in parts if part.strip())
 
 
 def _linked(cleaned: str) -> Iterator[str]:

@@ -43,7 +43,8 @@ def compress(body: bytes, coding: str) -> bytes:
 
 def compress_responses(cache: ByteCache) -> Middleware:
     async def compressed(original: PreparedResponse, coding: str) -> PreparedResponse:
-        key = ("compressed", coding, original.status, original.tag)
+        # Callers may get the same body with different headers.
+        key = ("compressed", coding, original.status, original.tag, original.headers.get("Cache-Control"))
         if original.tag and (cached := cache.take(*key)) is not None:
             return cast(PreparedResponse, cached)
         result = await compress_response(original, coding)

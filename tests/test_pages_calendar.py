@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import date, datetime, timedelta
 from html import unescape
@@ -111,7 +112,8 @@ async def test_a_month_with_very_many_events_shows_their_numbers(
         day: int(found[0]) for day, cell in cells.items() if (found := re.findall(r"Events: (\d+)", cell))
     }
     assert shown == {1: 4, 2: 1}, "the days on which they begin"
-    assert len(titles(await page(api, "/events/day/2027-06-01/"))) == 5
+    assert len(titles(await page(api, "/events/day/2027-06-01/"))) == 4
+    assert len(titles(await page(api, "/events/day/2027-06-02/"))) == 2
 
 
 async def test_lists_have_pages_and_lead_to_past_events(api: Api) -> None:
@@ -222,6 +224,78 @@ async def test_embedded_views_may_be_framed_and_others_not(api: Api) -> None:
     assert "frame-ancestors 'self'" in api.headers["Content-Security-Policy"]
 
 
+async def test_filters_in_effect_tell_no_names_that_the_caller_may_not_see(roles: dict[str, Api]) -> None:
+    for status, seen in (("publish", True), ("private", False), ("draft", False), ("trash", False)):
+        venue = await roles["editor"].made("venues", venue="Secret", status="publish")
+        await roles["editor"].patch(f"/venues/{venue['id']}", {"status": status})
+        _, html = await roles["public"].send("GET", f"//events/list/?venue={venue['id']}", headers=HTML)
+        assert ("Secret" in html) == seen, status
+
+
+async def test_filters_in_effect_can_be_removed(api: Api) -> None:
+    place = "geoloc_lat=48&geoloc_lng=8&geoloc_radius=50"
+    html = await page(api, f"/events/list/?{place}&tags[]=&featured=1&search=x")
+    chips = re.findall(r'<li><a class="button" href="([^"]*)"', html)
+    assert [unescape(link) for link in chips] == [
+        "/events/list/?featured=1&search=x",
+        f"/events/list/?{place}&search=x",
+    ]
+    for link in chips:
+        await page(api, unescape(link))
+
+
+async def test_a_page_expires_when_one_of_its_events_is_over(api: Api) -> None:
+    now = api.store.site.now()
+    start, end = now - timedelta(hours=1), now + timedelta(seconds=2)
+    event = await api.event("Soon over", start_date=str(start), end_date=str(end))
+    paths = ("/events/list/", f"/event/{event['slug']}/")
+    for path in paths:
+        assert not re.search('card past|"notice"', await page(api, path))
+    await asyncio.sleep(2.5)
+    for path in paths:
+        assert re.search('card past|"notice"', await page(api, path)), path
+
+
+async def test_sticky_events_are_shown_first(api: Api) -> None:
+    for number in range(6):
+        await api.event(f"Event {number}", sticky=number == 5)
+    assert titles(days(await page(api, "/events/month/2027-06/"))[1])[0] == "Event 5"
+
+
+async def test_times_that_look_the_same_or_reversed_are_written_out(api: Api) -> None:
+    """Clocks in Berlin are set back at three: half past two is there twice."""
+    day = {"timezone": "Europe/Berlin"}
+    await api.event("Whole", start_date="2027-06-01", end_date="2027-06-02", **day)
+    times = {"start_date": "2027-10-31T00:45:00Z", "end_date": "2027-10-31T01:15:00Z"}
+    await api.event("Back", **times, **day)
+    html = await page(api, "/events/list/2027-01-01/")
+    whole, back = re.findall(r"<time [^>]*>\s*(.*?)\s*</time>", html, re.DOTALL)
+    assert whole == "Tue, Jun 1, 2027"
+    assert back.replace("\u202f", " ") == "Sun, Oct 31, 2027, 2:45 AM – 2:15 AM"
+
+
+async def test_the_calendar_has_ends(api: Api) -> None:
+    for path in ("month/1900-01", "day/1900-01-01"):
+        assert 'rel="prev' not in await page(api, f"/events/{path}/")
+    for path in ("month/2199-12", "day/2199-12-31"):
+        assert 'rel="next' not in await page(api, f"/events/{path}/")
+    _, html = await api.send("GET", "//events/month/2300-01/", headers=HTML)
+    assert "There is no calendar for this date." in html
+
+
+async def test_links_of_frames_leave_them(api: Api) -> None:
+    await api.event(venue={"venue": "Hall", "geo_lat": 48, "geo_lng": 8})
+    html = await page(api, "/embed/map")
+    assert len(re.findall(r'href="/venue/hall/" ?target="_top"', html)) == 2
+    _, html = await api.send("GET", "//embed/list?date=2300-01-01", headers=HTML)
+    assert html.count('target="_top"') == 2
+
+
+async def test_venues_that_hide_their_map_are_not_on_one(api: Api) -> None:
+    await api.event(venue={"venue": "Hall", "geo_lat": 48, "geo_lng": 8, "show_map": False})
+    assert "/venue/hall/" not in await page(api, "/events/map/")
+
+
 async def test_texts_of_others_are_shown_as_text(api: Api) -> None:
     venue = {"venue": f"Hall {PAYLOAD}", "city": PAYLOAD}
     event = await api.event(f"A {PAYLOAD}", venue=venue, categories=[f"C {PAYLOAD}"], cost=PAYLOAD)
@@ -266,7 +340,7 @@ async def test_files_are_kept_for_ever_under_names_that_change_with_them(api: Ap
 def shown(first: date, length: int, hour: int) -> ShownEvent:
     start = datetime(first.year, first.month, first.day, hour)
     end = start + timedelta(days=length, hours=1)
-    record = {"start_date": str(start), "end_date": str(end), "utc_end_date": str(end)}
+    record = {"start_date": str(start), "end_date": str(end), "utc_end_date": str(end), "sticky": hour == 5}
     return ShownEvent(record, start)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from aiohttp import web
 
 from handlers.pages.context import PageContext, page_context
+from handlers.pages.event_times import ShownEvent
 from handlers.pages.events import MAX_IN_GRID, EventFinder
 from handlers.pages.filters import chips, in_tree_order
 from handlers.pages.grid import MAX_ROWS, weeks_of
@@ -55,13 +57,16 @@ class CalendarPages:
         self, request: web.Request, view: str, day: date | None, *, is_embedded: bool = False
     ) -> web.StreamResponse:
         page = page_context(request, self.site)
+        if page.path != "/" and not is_embedded:
+            page = replace(page, path=path_of(view, day))
 
         async def make() -> tuple[PreparedResponse, datetime]:
             shown = CalendarView(page, view, day, self.today(), is_embedded)
             values = await self._content(page, shown)
             values |= {"view": shown, "chips": await chips(page, self.store)}
             values["categories"] = list(in_tree_order(await self._categories(page)))
-            return html_response("calendar.html", page, is_embedded=is_embedded, **values), self.midnight()
+            response = html_response("calendar.html", page, is_embedded=is_embedded, **values)
+            return response, self.expires_at(values["events"])
 
         return (await self.pages.response(("calendar", page.key), make)).respond_to(request)
 
@@ -83,8 +88,12 @@ class CalendarPages:
 
     async def _list(self, page: PageContext, shown: CalendarView) -> Document:
         number = page_number(page)
-        find = self.finder.before_day if shown.name == "past" else self.finder.from_day
-        found = await find(page, shown.period.first, number, PER_PAGE)
+        day = shown.period.first
+        if shown.name == "past":
+            found = await self.finder.before_day(page, day, number, PER_PAGE)
+        else:
+            last = day if shown.name == "day" else None
+            found = await self.finder.from_day(page, day, number, PER_PAGE, last)
         if number > (pages := max(1, math.ceil(found.total / PER_PAGE))):
             raise PageNotFound(kind="event")
         return {"events": found.events, "total": found.total, "number": number, "pages": pages}
@@ -95,6 +104,10 @@ class CalendarPages:
 
     def today(self) -> date:
         return self.site.zone.to_wall(self.site.now()).date()
+
+    def expires_at(self, events: Iterable[ShownEvent]) -> datetime:
+        """When a page with these events expires if nothing changes: as soon as one of them is over."""
+        return min([self.midnight(), *(event.ends for event in events if not event.is_past)])
 
     def midnight(self) -> datetime:
         return self.site.zone.to_utc(datetime.combine(self.today() + timedelta(days=1), time()))

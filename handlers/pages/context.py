@@ -68,7 +68,11 @@ class PageContext:
 
     def link(self, path: str, **changes: object) -> str:
         """A link to a page with the same filters and language; a change to None removes a parameter."""
-        kept = [pair for pair in self.pairs if pair[0].partition("[")[0] in KEPT and pair[0] not in changes]
+        kept = [
+            (name, value)
+            for name, value in self.pairs
+            if value and name.partition("[")[0] in KEPT and name not in changes
+        ]
         kept += [(name, str(value)) for name, value in changes.items() if value is not None]
         return self.plain_link(path) + (f"?{urlencode(kept, quote_via=quote)}" if kept else "")
 

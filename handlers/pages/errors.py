@@ -16,7 +16,7 @@ from handlers.prepared_response import OutgoingResponse, PreparedResponse
 from handlers.records import CALLER
 from handlers.requests import language_of
 from schemas.caller import PUBLIC
-from schemas.errors import PasswordNeeded
+from schemas.errors import NoRoute, PasswordNeeded
 from schemas.kind import Document
 from schemas.language import Text
 from schemas.site import Site
@@ -75,11 +75,18 @@ class ErrorPages:
             "code": status,
             "is_embedded": page.path.startswith("/embed/"),
             "heading": title,
-            "explanation": page.text(EXPLANATIONS[status]) if status in EXPLANATIONS else told["message"],
+            "explanation": told["message"]
+            if has_own_text(error, status)
+            else page.text(EXPLANATIONS[status]),
             "params": params if isinstance(params, dict) else {},
             "meta": Meta(title, is_indexed=False),
         }
         return html_response("error.html", page, status, is_private=True, **values)
+
+
+def has_own_text(error: Exception, status: int) -> bool:
+    """Whether the message says more than the explanation of its status."""
+    return status not in EXPLANATIONS or (isinstance(error, NoRoute) and error.text is not NoRoute.message)
 
 
 def context_of(request: web.Request, site: Site) -> PageContext:

@@ -17,7 +17,8 @@ class ShownEvent:
     def __init__(self, record: Mapping[str, Any], now: datetime) -> None:
         self.record = record
         self.start, self.end = (datetime.fromisoformat(record[name]) for name in ("start_date", "end_date"))
-        self.is_past = datetime.fromisoformat(record["utc_end_date"]) < now
+        self.ends = datetime.fromisoformat(record["utc_end_date"])
+        self.is_past = self.ends <= now
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -56,11 +57,19 @@ class ShownEvent:
 
     def when(self, local: Localization) -> str:
         """Its days and times, in one line."""
-        if self.all_day:
+        is_whole_day = self.start.time() == self.end.time() == time() and self.end > self.start
+        if self.all_day or is_whole_day:
             return local.days(self.first_day, self.last_day)
         if self.has_several_days:
-            return " – ".join(f"{local.day(time)}, {local.time(time)}" for time in (self.start, self.end))
-        return f"{local.day(self.first_day)}, {local.times(self.start, self.end)}"
+            return " – ".join(
+                f"{local.brief_day(edge)}, {local.time(edge)}" for edge in (self.start, self.end)
+            )
+        return f"{local.brief_day(self.first_day)}, {local.times(self.start, self.end, lasts=self.lasts)}"
+
+    @property
+    def lasts(self) -> bool:
+        """Whether time passes between start and end; clocks may show the same if they are set back."""
+        return bool(self.record["utc_start_date"] != self.record["utc_end_date"])
 
     @property
     def iso_start(self) -> str:

@@ -62,9 +62,13 @@ class EventFinder:
         found = await asyncio.gather(*(self.find(page, dates, {"per_page": 1}) for dates in queries))
         return {day: one.total for day, one in zip(days, found, strict=True)}
 
-    async def from_day(self, page: PageContext, day: date, number: int, per_page: int) -> Found:
-        """A page of the events that have not ended before a day."""
+    async def from_day(
+        self, page: PageContext, day: date, number: int, per_page: int, last: date | None = None
+    ) -> Found:
+        """A page of the events that have not ended before a day, and begin on the last day or before."""
         dates = {"starts_after": day - LONGEST, "ends_after": day - DAY}
+        if last:
+            dates["starts_before"] = last
         return await self.find(page, dates, {"page": number, "per_page": per_page})
 
     async def before_day(self, page: PageContext, day: date, number: int, per_page: int) -> Found:

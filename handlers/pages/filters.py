@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -18,7 +19,10 @@ NAMES = {
     "tags": Text("Tag"),
     "venue": Text("Venue"),
     "organizer": Text("Organizer"),
+    "status": Text("Status"),
 }
+IN_FORM = ("search", "categories")
+ID = re.compile(r"[0-9]{1,18}")
 
 
 class Chip(NamedTuple):
@@ -29,23 +33,30 @@ class Chip(NamedTuple):
 
 
 async def chips(page: PageContext, store: Store) -> list[Chip]:
-    """The filters in effect, except those that the form above the calendar shows."""
+    """The filters in effect, except those that the form above the calendar shows. A place has several
+    parameters, which only make sense together."""
     found = []
-    for name, value in page.filters:
-        if name not in ("search", "categories"):
-            label = page.text(NAMES[name]) if name in NAMES else name
-            without = page.link(page.path, **{name: None})
-            found.append(Chip(f"{label}: {await _shown(name, value, store)}", without))
+    for sent, value in page.filters:
+        name = sent.partition("[")[0]
+        if name in NAMES and name not in IN_FORM:
+            label = f"{page.text(NAMES[name])}: {await _shown(name, value, page, store)}"
+            found.append(Chip(label, page.link(page.path, **{sent: None})))
+    others = {sent: None for sent, _ in page.filters if sent.partition("[")[0] not in NAMES}
+    places = {name: None for name in others if name.startswith("geoloc")}
+    groups = ((Text("Nearby"), places), (Text("Other filters"), others.keys() - places.keys()))
+    for text, names in groups:
+        if names:
+            found.append(Chip(page.text(text), page.link(page.path, **dict.fromkeys(names))))
     return found
 
 
-async def _shown(name: str, value: str, store: Store) -> str:
-    """The value of a filter; for an ID, the name of the record. Who may not see it gets no page with it."""
+async def _shown(name: str, value: str, page: PageContext, store: Store) -> str:
+    """The value of a filter; for an ID, the name of the record if the caller may see it."""
     kind = LINKED.get(name)
-    if kind is None or not kind.is_post or not value.isdigit():
+    if kind is None or not kind.is_post or not ID.fullmatch(value):
         return value
-    records = await store.fetch(kind, [int(value)])
-    return str(records[0][kind.name_field]) if records else value
+    records = [record for record in await store.fetch(kind, [int(value)]) if record["status"] != "trash"]
+    return str(records[0][kind.name_field]) if records and page.caller.sees(records[0]) else value
 
 
 def in_tree_order(categories: Sequence[Document]) -> Iterator[tuple[int, Document]]:

@@ -69,7 +69,7 @@ def _week(first: date, period: Period, events: Sequence[ShownEvent], max_rows: i
     days = [first + timedelta(at) for at in range(7)]
     week = [GridDay(day, not period.first <= day <= period.last) for day in days]
     here = [event for event in events if event.first_day <= days[-1] and event.last_day >= first]
-    here.sort(key=lambda event: (not event.has_several_days, event.first_day, event.start))
+    here.sort(key=lambda event: (not event.has_several_days, not event.sticky, event.first_day, event.start))
     for event in here:
         begin = max((event.first_day - first).days, 0)
         _place(event, week[begin : (event.last_day - first).days + 1], max_rows)

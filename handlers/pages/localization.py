@@ -7,7 +7,7 @@ from datetime import date, datetime
 from functools import cache
 
 from babel import Locale
-from babel.dates import format_interval, format_skeleton, format_time, get_day_names
+from babel.dates import format_date, format_interval, format_skeleton, format_time, get_day_names
 
 TERRITORIES = {"en": "US", "de": "DE", "es": "ES", "fr": "FR"}
 """The country whose customs are used for a language."""
@@ -34,23 +34,30 @@ class Localization:
         return self._capitalized(format_skeleton("yMMMM", day, locale=self.locale))
 
     def day(self, day: date) -> str:
-        return self._capitalized(format_skeleton("yMMMMEEEEd", day, locale=self.locale))
+        return self._capitalized(format_date(day, "full", locale=self.locale))
+
+    def brief_day(self, day: date) -> str:
+        """A day in few letters."""
+        return self._capitalized(format_skeleton("yMMMEd", day, locale=self.locale))
 
     def short_day(self, day: date) -> str:
+        """A day without its year."""
         return format_skeleton("MMMd", day, locale=self.locale)
 
     def days(self, first: date, last: date) -> str:
         if first == last:
-            return self.day(first)
+            return self.brief_day(first)
         return self._capitalized(format_interval(first, last, "yMMMEd", locale=self.locale))
 
     def time(self, time: datetime) -> str:
         return format_time(time, "short", locale=self.locale)
 
-    def times(self, start: datetime, end: datetime) -> str:
-        """The span between two times of one day."""
-        if start == end:
+    def times(self, start: datetime, end: datetime, *, lasts: bool) -> str:
+        """The span between two times of one day. If clocks are set back, the later one may be the lower."""
+        if not lasts:
             return self.time(start)
+        if end <= start:
+            return f"{self.time(start)} – {self.time(end)}"
         return format_interval(start, end, self._clock, locale=self.locale)
 
     @property

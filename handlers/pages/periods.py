@@ -50,13 +50,22 @@ def period_of(view: str, day: date, first_weekday: int) -> Period:
     if view == "month":
         first = day.replace(day=1)
         after = next_month(first)
-        return Period(view, first, after - timedelta(1), (first - timedelta(1)).replace(day=1), after)
+        return Period(
+            view, first, after - timedelta(1), within((first - timedelta(1)).replace(day=1)), within(after)
+        )
     if view == "week":
         first = begin_of_week(day, first_weekday)
-        return Period(view, first, first + timedelta(6), first - timedelta(7), first + timedelta(7))
+        return Period(
+            view, first, first + timedelta(6), within(first - timedelta(7)), within(first + timedelta(7))
+        )
     if view == "day":
-        return Period(view, day, day, day - timedelta(1), day + timedelta(1))
+        return Period(view, day, day, within(day - timedelta(1)), within(day + timedelta(1)))
     return Period(view, day, day)
+
+
+def within(day: date) -> date | None:
+    """The day, if there is a calendar for it."""
+    return day if day.year in YEARS else None
 
 
 def begin_of_week(day: date, first_weekday: int) -> date:

@@ -42,7 +42,7 @@ class RecordPages:
 
         async def make() -> tuple[PreparedResponse, datetime]:
             record = await self._read(request, page)
-            return await self._response(page, record), self.calendar.midnight()
+            return await self._response(page, record)
 
         try:
             response = await self.calendar.pages.response(("record page", page.key), make)
@@ -55,7 +55,8 @@ class RecordPages:
         page = self._context(request)
         sent = (await body_values(request)).get("password")
         record = await self._read(request, page, sent if isinstance(sent, str) else None)
-        return (await self._response(page, record)).respond_to(request)
+        response, _ = await self._response(page, record)
+        return response.respond_to(request)
 
     def _context(self, request: web.Request) -> PageContext:
         """The context, with the path that the record's own address has. Only the language matters beside it:
@@ -78,7 +79,8 @@ class RecordPages:
         except Trashed as gone:
             raise gone if gone.was_seen else NotFound(kind=self.kind.name) from None
 
-    async def _response(self, page: PageContext, record: Document) -> PreparedResponse:
+    async def _response(self, page: PageContext, record: Document) -> tuple[PreparedResponse, datetime]:
+        """The page, and when it expires if nothing changes."""
         kind, shown = self.kind, self.kind.represent(self.kind, record, page.records)
         is_private = is_locked(record) or shown.get("status", "publish") != "publish"
         values: Document = {"kind": kind, "shown": shown, "name": shown[kind.name_field]}
@@ -87,7 +89,8 @@ class RecordPages:
         is_listed = not is_private and not shown.get("hide_from_listings") and not is_empty(values)
         values["meta"] = self._meta(page, record, shown, is_indexed=is_listed)
         template = "event.html" if kind is EVENT else "record.html"
-        return html_response(template, page, is_private=is_private, is_locked=is_locked(record), **values)
+        response = html_response(template, page, is_private=is_private, is_locked=is_locked(record), **values)
+        return response, self.calendar.expires_at([values["event"]] if kind is EVENT else values["events"])
 
     async def _own_values(self, page: PageContext, shown: Document) -> Document:
         """An event with its times; for other kinds their next events, and links that are filtered by them."""

@@ -31,7 +31,7 @@ def places_of(events: Iterable[ShownEvent], page: PageContext) -> list[Place]:
     counted: Counter[int] = Counter()
     for event in events:
         for venue in event.places:
-            if venue["geo_lat"] is not None:
+            if venue["geo_lat"] is not None and venue["show_map"]:
                 venues[venue["id"]] = venue
                 counted[venue["id"]] += 1
     return [_place(venues[id], number, page) for id, number in counted.most_common(MAX_PLACES)]

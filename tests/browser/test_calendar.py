@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import date, timedelta
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, Serve
 from tests.test_faults import Running
 
 VIEWS = ("month", "week", "day", "list", "past", "map")
@@ -53,6 +55,30 @@ def test_every_other_page_is_readable_for_everybody(
         assert watched.is_within_width()
         watched.picture(f"{path.strip('/').replace('/', '-')}-{size}-{scheme}")
         assert [said for said in watched.problems if "status of 404" not in said] == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_long_words_need_no_scrolling_to_the_side(serve: Serve, open_page: OpenPage, size: str) -> None:
+    service, word = serve(), "Donaudampfschifffahrt" * 9
+    event = {
+        "title": word,
+        "description": word,
+        "start_date": "2027-06-01",
+        "end_date": "2027-06-02",
+        "categories": [word, "Workshops, Weiterbildungen und Informationsveranstaltungen für Ehrenamtliche"],
+        "tags": [word],
+        "venue": {"venue": word, "city": word, "geo_lat": 48, "geo_lng": 8},
+        "organizer": {"organizer": word},
+    }
+    body = json.dumps(event).encode()
+    sent = Request(f"{service.api}/events", body, {"Content-Type": "application/json"})
+    with urlopen(sent) as answer:
+        made = json.load(answer)
+    linked = [made, made["venue"], made["organizer"][0], made["categories"][0], made["tags"][0]]
+    views = [f"{service.root}/events/{view}/" for view in ("month/2027-06", "week/2027-06-01", "list", "map")]
+    forms = [f"{service.root}/edit/{path}" for path in ("events", f"events/{made['id']}", "categories")]
+    for url in (*views, *(one["url"] for one in linked), f"{service.root}/embed/list", *forms):
+        assert open_page(url, SIZES[size]).is_within_width(), url
 
 
 def test_steps_and_views_keep_the_filters(demo_service: Running, open_page: OpenPage) -> None:

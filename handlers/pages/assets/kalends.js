@@ -6,18 +6,17 @@ const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
 for (const time of document.querySelectorAll("time[data-zone]")) {
   if ("allDay" in time.dataset) continue;
   const start = new Date(time.dateTime), end = new Date(time.dataset.end);
-  const clock = (zone) => {
+  const clock = (zone, named = {}) => {
     try {
       return new Intl.DateTimeFormat(document.documentElement.lang, {
-        weekday: "short", hour: "numeric", minute: "2-digit", timeZone: zone, timeZoneName: "short",
+        weekday: "short", hour: "numeric", minute: "2-digit", timeZone: zone, ...named,
       }).formatRange(start, end);
     } catch { return ""; } // a zone that the browser does not know
   };
-  const theirs = clock(own);
-  if (!theirs || theirs === clock(time.dataset.zone)) continue;
+  if (!clock(own) || clock(own) === clock(time.dataset.zone)) continue;
   const note = document.createElement("span");
   note.className = "own-time";
-  note.textContent = theirs;
+  note.textContent = clock(own, { timeZoneName: "short" });
   time.parentElement.append(note);
 }
 
