@@ -379,3 +379,22 @@ async def test_the_api_description_has_nothing_of_the_forms(api: Api, path: str)
     assert not [
         word for word in ("label", "form", "widget", "together", "several") if f'"{word}"' in api.text
     ]
+
+
+async def test_a_parent_that_the_list_does_not_reach_is_kept(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 2)
+    await api.made("categories", name="Art")
+    await api.made("categories", name="Books")
+    parent = await api.made("categories", name="Zoo")
+    child = await api.made("categories", name="Tigers", parent=parent["id"])
+    editor, path = Editor(api), f"/edit/categories/{child['id']}"
+    form = (await editor.get(path)).form()
+    assert form.value("parent") == str(parent["id"])
+    assert "notice=saved" in (await editor.submit(form, name="Lions")).location
+    read = (await api.get(f"/categories/{child['id']}"))[1]
+    assert (read["name"], read["parent"]) == ("Lions", parent["id"])
+    form = (await editor.get(path)).form()
+    await editor.submit(form, parent="")
+    assert (await api.get(f"/categories/{child['id']}"))[1]["parent"] == 0
