@@ -217,3 +217,18 @@ async def test_categories_are_a_tree(api: Api) -> None:
     order = [text.index(f">{name}</a>") for name in ("Art", "Music", "Jazz", "Bebop")]
     assert order == sorted(order)
     assert [f'class="depth-{depth}"' in text for depth in range(4)] == [True, True, True, False]
+
+
+async def test_more_categories_than_a_tree_shows_are_paged(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 29)
+    for number in range(30):
+        await api.made("categories", name=f"Category {number:02}")
+    editor = Editor(api)
+    first = await editor.get("/edit/categories")
+    assert ["30 in total" in first.text, 'rel="next"' in first.text] == [True, True]
+    assert ["Category 24" in first.text, "Category 25" in first.text] == [True, False]
+    second = (await editor.get("/edit/categories?page=2")).text
+    assert ["Category 24" in second, "Category 25" in second, "Category 29" in second] == [False, True, True]
+    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 30)
+    text = (await editor.get("/edit/categories")).text
+    assert ["Category 29" in text, 'rel="next"' in text] == [True, False]

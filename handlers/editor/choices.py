@@ -48,7 +48,7 @@ class Choices:
     async def of_kind(self, kind: Kind, page: PageContext) -> list[Option]:
         """The records of a kind by name; categories as a tree."""
         records = await self.records(kind, page)
-        if "parent" in reader_of(kind.body_schema).fields:
+        if has_tree(kind):
             return tree(records)
         return [Option(str(one["id"]), one[kind.name_field]) for one in records]
 
@@ -63,6 +63,10 @@ class Choices:
         sent = {"orderby": "title"} if kind.is_post else {"orderby": "name", "hide_empty": "0"}
         query = load(kind.query_schema, sent, page.site) | {"per_page": MAX_OPTIONS}
         return (await self._finder.records(kind, page, query))[0]
+
+
+def has_tree(kind: Kind) -> bool:
+    return "parent" in reader_of(kind.body_schema).fields
 
 
 def with_linked(options: list[Option], linked: Any, kind: Kind) -> list[Option]:
