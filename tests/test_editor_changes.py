@@ -232,3 +232,21 @@ async def test_more_categories_than_a_tree_shows_are_paged(api: Api, monkeypatch
     monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 30)
     text = (await editor.get("/edit/categories")).text
     assert ["Category 29" in text, 'rel="next"' in text] == [True, False]
+
+
+async def test_what_was_typed_is_kept_if_an_event_is_protected_meanwhile(api: Api) -> None:
+    event = await api.event("Jazz", description="Old")
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    form = (await editor.get(path)).form()
+    await api.patch(f"/events/{event['id']}", {"new_password": "sesame"})
+    typed = {"description": 'First "line"\r\n\r\nSecond', "venue_new__venue": "Hall"}
+    page = await editor.submit(form, **typed)
+    assert page.status == 403
+    page = await editor.submit(page.form(), current_password="wrong")
+    assert (page.status, "This password is wrong." in page.text) == (403, True)
+    assert [name for name, _ in page.form().pairs].count("current_password") == 1
+    page = await editor.submit(page.form(), current_password="sesame")
+    assert page.status == 412  # setting the password was a change
+    assert "notice=saved" in (await editor.submit(page.form())).location
+    read = (await api.get(f"/events/{event['id']}", password="sesame"))[1]
+    assert (read["description"], read["venue"]["venue"]) == ('First "line"\n\nSecond', "Hall")

@@ -57,7 +57,7 @@ class SavingPages:
         try:
             return await self._forms.edit(request, record, "")
         except PasswordNeeded as problem:
-            return await ask_password(self._frame, request, kind, problem, {})
+            return await ask_password(self._frame, request, kind, problem)
 
     async def save(self, request: web.Request) -> web.StreamResponse:
         kind, caller = kind_of(request), require_writer(request, kind_of(request))
@@ -69,7 +69,7 @@ class SavingPages:
             await unlock(self._frame, kind, record, caller, password_in(sent))
             return await self._update(request, kind, record, sent)
         except PasswordNeeded as problem:
-            return await ask_password(self._frame, request, kind, problem, sent)
+            return await ask_password(self._frame, request, kind, problem)
 
     async def _update(
         self, request: web.Request, kind: Kind, record: Document, sent: dict[str, Any]
