@@ -145,3 +145,15 @@ async def test_what_does_not_exist(api: Api, plural: str, id: str) -> None:
     for action in ("", "/delete", "/restore", "/undo"):
         assert (await editor.post(f"/edit/{plural}/{id}{action}")).status == 404
     assert (await editor.get(f"/edit/{plural}/new?copy={id}")).status in (200, 404)
+
+
+async def test_what_was_typed_is_kept_if_a_record_is_published_meanwhile(roles: Roles) -> None:
+    event = await roles["contributor"].event("Mine", status="pending")
+    editor, path = browser(roles, "contributor"), f"/edit/events/{event['id']}"
+    form = (await editor.get(path)).form()
+    await roles["editor"].patch(f"/events/{event['id']}", {"status": "publish"})
+    page = await editor.submit(form, description="Long text", venue_new__venue="Hall")
+    assert (page.status, "Your role does not allow this." in page.text) == (403, True)
+    kept = page.form()
+    assert (kept.value("description"), kept.value("venue_new[venue]")) == ("Long text", "Hall")
+    assert (await roles["public"].get(f"/events/{event['id']}"))[1]["description"] == ""

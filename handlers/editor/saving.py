@@ -15,7 +15,7 @@ from handlers.editor.undo import undo_values
 from handlers.records import require_writer
 from handlers.requests import body_values
 from schemas.caller import Preconditions
-from schemas.errors import PasswordNeeded, PreconditionFailed
+from schemas.errors import Forbidden, PasswordNeeded, PreconditionFailed
 from schemas.kind import Document, Kind
 
 
@@ -85,6 +85,8 @@ class SavingPages:
             saved = await self._store.update(kind, record["_id"], data, page.caller, conditions, problems)
         except REFUSED as problem:
             return await self._forms.refuse(request, form, problem, record)
+        except Forbidden as problem:  # an editor has published it meanwhile
+            return await self._forms.forbid(request, form, problem, record)
         except PreconditionFailed:
             current = await find(self._frame, kind, record["_id"], page.caller)
             return await self._forms.conflict(request, form, current)
