@@ -157,3 +157,16 @@ async def test_what_was_typed_is_kept_if_a_record_is_published_meanwhile(roles: 
     kept = page.form()
     assert (kept.value("description"), kept.value("venue_new[venue]")) == ("Long text", "Hall")
     assert (await roles["public"].get(f"/events/{event['id']}"))[1]["description"] == ""
+
+
+async def test_a_viewer_opens_a_protected_event_with_its_password(roles: Roles) -> None:
+    event = await roles["editor"].event("Secret", password="sesame", description="Hidden words")
+    viewer, path = browser(roles, "viewer"), f"/edit/events/{event['id']}"
+    page = await viewer.get(path)
+    assert (page.status, "Hidden words" in page.text) == (403, False)
+    page = await viewer.submit(page.form(path), current_password="wrong")
+    assert (page.status, "This password is wrong." in page.text) == (403, True)
+    page = await viewer.submit(page.form(path), current_password="sesame")
+    assert (page.status, "Hidden words" in page.text, 'name="was"' in page.text) == (200, True, False)
+    sent = [("was", "{}"), ("current_password", "sesame"), ("title", "Taken")]
+    assert (await viewer.post(path, sent)).status == 403

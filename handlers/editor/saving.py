@@ -60,11 +60,13 @@ class SavingPages:
             return await ask_password(self._frame, request, kind, problem)
 
     async def save(self, request: web.Request) -> web.StreamResponse:
-        kind, caller = kind_of(request), require_writer(request, kind_of(request))
-        sent = await body_values(request)
+        """Save a form, or show it if only the password of the event was sent: viewers may do that, too."""
+        kind, sent = kind_of(request), await body_values(request)
+        is_form = "was" in sent
+        caller = require_writer(request, kind) if is_form else self._frame.page(request).caller
         record = await find(self._frame, kind, id_in(request, kind), caller)
         try:
-            if "was" not in sent:
+            if not is_form:
                 return await self._forms.edit(request, record, password_in(sent))
             await unlock(self._frame, kind, record, caller, password_in(sent))
             return await self._update(request, kind, record, sent)
