@@ -170,3 +170,15 @@ async def test_a_viewer_opens_a_protected_event_with_its_password(roles: Roles) 
     assert (page.status, "Hidden words" in page.text, 'name="was"' in page.text) == (200, True, False)
     sent = [("was", "{}"), ("current_password", "sesame"), ("title", "Taken")]
     assert (await viewer.post(path, sent)).status == 403
+
+
+@pytest.mark.parametrize("password", ["", "sesame"])
+async def test_hidden_events_are_listed_to_their_authors_and_those_who_see_all(
+    roles: Roles, password: str
+) -> None:
+    await roles["author"].event("Hidden one", hide_from_listings=True, status="publish", password=password)
+    expected = {"viewer": True, "contributor": False, "author": True, "editor": True, "admin": True}
+    for caller, is_listed in expected.items():
+        for query in ("", "?status=publish"):
+            page = await browser(roles, caller).get(f"/edit/events{query}")
+            assert ("Hidden one" in page.text) == is_listed, (caller, query)
