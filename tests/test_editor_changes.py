@@ -250,3 +250,29 @@ async def test_what_was_typed_is_kept_if_an_event_is_protected_meanwhile(api: Ap
     assert "notice=saved" in (await editor.submit(page.form())).location
     read = (await api.get(f"/events/{event['id']}", password="sesame"))[1]
     assert (read["description"], read["venue"]["venue"]) == ('First "line"\n\nSecond', "Hall")
+
+
+@pytest.mark.parametrize("action", ["undo", "restore"])
+async def test_links_to_languages_lead_to_a_page(roles: Roles, action: str) -> None:
+    """Also those of a page that answers an action which has no page of its own."""
+    venue = await roles["editor"].made("venues", venue="Hall")
+    path = f"/edit/venues/{venue['id']}"
+    page = await Editor(roles["public"]).post(f"{path}/{action}", [("key", "x")])
+    assert (page.status, page.form(action).action) == (401, f"{path}/{action}")
+    assert f'href="{path}?lang=de"' in page.text
+    assert f'{action}?lang=de"' not in page.text
+    editor = Editor(roles["public"], roles["editor"].token)
+    assert (await editor.get(f"{path}?lang=de")).status == 200
+
+
+async def test_undo_of_a_protected_event_asks_for_the_password_and_goes_on(api: Api) -> None:
+    event = await api.event("Jazz", password="sesame")
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    form = (await editor.post(path, [("current_password", "sesame")])).form()
+    saved = await editor.submit(form, title="Rock")
+    key = saved.location.partition("undo=")[2].partition("&")[0]
+    page = await editor.post(f"{path}/undo", [("key", key)])
+    assert (page.status, f'href="{path}?lang=de"' in page.text) == (403, True)
+    page = await editor.submit(page.form("/undo"), current_password="sesame")
+    assert "notice=undone" in page.location
+    assert (await api.get(f"/events/{event['id']}", password="sesame"))[1]["title"] == "Jazz"
