@@ -398,3 +398,25 @@ async def test_a_parent_that_the_list_does_not_reach_is_kept(
     form = (await editor.get(path)).form()
     await editor.submit(form, parent="")
     assert (await api.get(f"/categories/{child['id']}"))[1]["parent"] == 0
+
+
+async def test_records_that_the_options_do_not_reach_are_typed_by_id(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'placeholder="ID"' not in (await Editor(api).get("/edit/events/new")).text
+    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 1)
+    await api.made("venues", venue="Arena")
+    await api.made("categories", name="Art")
+    venue, category = await api.made("venues", venue="Zoo"), await api.made("categories", name="Zumba")
+    editor, event = Editor(api), await api.event("Jazz")
+    form = (await editor.get(f"/edit/events/{event['id']}")).form()
+    typed = {"venue__": ["", str(venue["id"])], "categories__": [str(category["id"])]}
+    page = await editor.submit(form, title="", **typed)
+    assert page.status == 400
+    assert "notice=saved" in (await editor.submit(page.form(), title="Rock")).location
+    read = (await api.get(f"/events/{event['id']}"))[1]
+    assert (read["venue"]["venue"], [one["name"] for one in read["categories"]]) == ("Zoo", ["Zumba"])
+    form = (await editor.get(f"/edit/events/{event['id']}")).form()
+    assert "notice=unchanged" in (await editor.submit(form)).location
+    page = await editor.submit(form, venue__=["999"])
+    assert (page.status, "Venue 999 not found." in page.text) == (400, True)

@@ -37,7 +37,9 @@ class Choices:
         for one in form.fields:
             if isinstance(one.schema_field, LinkList):
                 target = one.schema_field.kind
-                one.options = with_linked(await self.of_kind(target, page), shown.get(one.name), target)
+                options = await self.of_kind(target, page)
+                one.is_cut = len(options) >= MAX_OPTIONS
+                one.options = with_linked(options, shown.get(one.name), target)
             elif one.widget.macro == "parent":
                 options = without_branch(await self.of_kind(form.kind, page), str(id))
                 parent = await self.term(form.kind, page, shown.get(one.name))
