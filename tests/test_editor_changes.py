@@ -217,3 +217,62 @@ async def test_categories_are_a_tree(api: Api) -> None:
     order = [text.index(f">{name}</a>") for name in ("Art", "Music", "Jazz", "Bebop")]
     assert order == sorted(order)
     assert [f'class="depth-{depth}"' in text for depth in range(4)] == [True, True, True, False]
+
+
+async def test_more_categories_than_a_tree_shows_are_paged(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 29)
+    for number in range(30):
+        await api.made("categories", name=f"Category {number:02}")
+    editor = Editor(api)
+    first = await editor.get("/edit/categories")
+    assert ["30 in total" in first.text, 'rel="next"' in first.text] == [True, True]
+    assert ["Category 24" in first.text, "Category 25" in first.text] == [True, False]
+    second = (await editor.get("/edit/categories?page=2")).text
+    assert ["Category 24" in second, "Category 25" in second, "Category 29" in second] == [False, True, True]
+    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 30)
+    text = (await editor.get("/edit/categories")).text
+    assert ["Category 29" in text, 'rel="next"' in text] == [True, False]
+
+
+async def test_what_was_typed_is_kept_if_an_event_is_protected_meanwhile(api: Api) -> None:
+    event = await api.event("Jazz", description="Old")
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    form = (await editor.get(path)).form()
+    await api.patch(f"/events/{event['id']}", {"new_password": "sesame"})
+    typed = {"description": 'First "line"\r\n\r\nSecond', "venue_new__venue": "Hall"}
+    page = await editor.submit(form, **typed)
+    assert page.status == 403
+    page = await editor.submit(page.form(), current_password="wrong")
+    assert (page.status, "This password is wrong." in page.text) == (403, True)
+    assert [name for name, _ in page.form().pairs].count("current_password") == 1
+    page = await editor.submit(page.form(), current_password="sesame")
+    assert page.status == 412  # setting the password was a change
+    assert "notice=saved" in (await editor.submit(page.form())).location
+    read = (await api.get(f"/events/{event['id']}", password="sesame"))[1]
+    assert (read["description"], read["venue"]["venue"]) == ('First "line"\n\nSecond', "Hall")
+
+
+@pytest.mark.parametrize("action", ["undo", "restore"])
+async def test_links_to_languages_lead_to_a_page(roles: Roles, action: str) -> None:
+    """Also those of a page that answers an action which has no page of its own."""
+    venue = await roles["editor"].made("venues", venue="Hall")
+    path = f"/edit/venues/{venue['id']}"
+    page = await Editor(roles["public"]).post(f"{path}/{action}", [("key", "x")])
+    assert (page.status, page.form(action).action) == (401, f"{path}/{action}")
+    assert f'href="{path}?lang=de"' in page.text
+    assert f'{action}?lang=de"' not in page.text
+    editor = Editor(roles["public"], roles["editor"].token)
+    assert (await editor.get(f"{path}?lang=de")).status == 200
+
+
+async def test_undo_of_a_protected_event_asks_for_the_password_and_goes_on(api: Api) -> None:
+    event = await api.event("Jazz", password="sesame")
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    form = (await editor.post(path, [("current_password", "sesame")])).form()
+    saved = await editor.submit(form, title="Rock")
+    key = saved.location.partition("undo=")[2].partition("&")[0]
+    page = await editor.post(f"{path}/undo", [("key", key)])
+    assert (page.status, f'href="{path}?lang=de"' in page.text) == (403, True)
+    page = await editor.submit(page.form("/undo"), current_password="sesame")
+    assert "notice=undone" in page.location
+    assert (await api.get(f"/events/{event['id']}", password="sesame"))[1]["title"] == "Jazz"

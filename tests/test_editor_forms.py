@@ -379,3 +379,44 @@ async def test_the_api_description_has_nothing_of_the_forms(api: Api, path: str)
     assert not [
         word for word in ("label", "form", "widget", "together", "several") if f'"{word}"' in api.text
     ]
+
+
+async def test_a_parent_that_the_list_does_not_reach_is_kept(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 2)
+    await api.made("categories", name="Art")
+    await api.made("categories", name="Books")
+    parent = await api.made("categories", name="Zoo")
+    child = await api.made("categories", name="Tigers", parent=parent["id"])
+    editor, path = Editor(api), f"/edit/categories/{child['id']}"
+    form = (await editor.get(path)).form()
+    assert form.value("parent") == str(parent["id"])
+    assert "notice=saved" in (await editor.submit(form, name="Lions")).location
+    read = (await api.get(f"/categories/{child['id']}"))[1]
+    assert (read["name"], read["parent"]) == ("Lions", parent["id"])
+    form = (await editor.get(path)).form()
+    await editor.submit(form, parent="")
+    assert (await api.get(f"/categories/{child['id']}"))[1]["parent"] == 0
+
+
+async def test_records_that_the_options_do_not_reach_are_typed_by_id(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'placeholder="ID"' not in (await Editor(api).get("/edit/events/new")).text
+    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 1)
+    await api.made("venues", venue="Arena")
+    await api.made("categories", name="Art")
+    venue, category = await api.made("venues", venue="Zoo"), await api.made("categories", name="Zumba")
+    editor, event = Editor(api), await api.event("Jazz")
+    form = (await editor.get(f"/edit/events/{event['id']}")).form()
+    typed = {"venue__": ["", str(venue["id"])], "categories__": [str(category["id"])]}
+    page = await editor.submit(form, title="", **typed)
+    assert page.status == 400
+    assert "notice=saved" in (await editor.submit(page.form(), title="Rock")).location
+    read = (await api.get(f"/events/{event['id']}"))[1]
+    assert (read["venue"]["venue"], [one["name"] for one in read["categories"]]) == ("Zoo", ["Zumba"])
+    form = (await editor.get(f"/edit/events/{event['id']}")).form()
+    assert "notice=unchanged" in (await editor.submit(form)).location
+    page = await editor.submit(form, venue__=["999"])
+    assert (page.status, "Venue 999 not found." in page.text) == (400, True)

@@ -145,3 +145,40 @@ async def test_what_does_not_exist(api: Api, plural: str, id: str) -> None:
     for action in ("", "/delete", "/restore", "/undo"):
         assert (await editor.post(f"/edit/{plural}/{id}{action}")).status == 404
     assert (await editor.get(f"/edit/{plural}/new?copy={id}")).status in (200, 404)
+
+
+async def test_what_was_typed_is_kept_if_a_record_is_published_meanwhile(roles: Roles) -> None:
+    event = await roles["contributor"].event("Mine", status="pending")
+    editor, path = browser(roles, "contributor"), f"/edit/events/{event['id']}"
+    form = (await editor.get(path)).form()
+    await roles["editor"].patch(f"/events/{event['id']}", {"status": "publish"})
+    page = await editor.submit(form, description="Long text", venue_new__venue="Hall")
+    assert (page.status, "Your role does not allow this." in page.text) == (403, True)
+    kept = page.form()
+    assert (kept.value("description"), kept.value("venue_new[venue]")) == ("Long text", "Hall")
+    assert (await roles["public"].get(f"/events/{event['id']}"))[1]["description"] == ""
+
+
+async def test_a_viewer_opens_a_protected_event_with_its_password(roles: Roles) -> None:
+    event = await roles["editor"].event("Secret", password="sesame", description="Hidden words")
+    viewer, path = browser(roles, "viewer"), f"/edit/events/{event['id']}"
+    page = await viewer.get(path)
+    assert (page.status, "Hidden words" in page.text) == (403, False)
+    page = await viewer.submit(page.form(path), current_password="wrong")
+    assert (page.status, "This password is wrong." in page.text) == (403, True)
+    page = await viewer.submit(page.form(path), current_password="sesame")
+    assert (page.status, "Hidden words" in page.text, 'name="was"' in page.text) == (200, True, False)
+    sent = [("was", "{}"), ("current_password", "sesame"), ("title", "Taken")]
+    assert (await viewer.post(path, sent)).status == 403
+
+
+@pytest.mark.parametrize("password", ["", "sesame"])
+async def test_hidden_events_are_listed_to_their_authors_and_those_who_see_all(
+    roles: Roles, password: str
+) -> None:
+    await roles["author"].event("Hidden one", hide_from_listings=True, status="publish", password=password)
+    expected = {"viewer": True, "contributor": False, "author": True, "editor": True, "admin": True}
+    for caller, is_listed in expected.items():
+        for query in ("", "?status=publish"):
+            page = await browser(roles, caller).get(f"/edit/events{query}")
+            assert ("Hidden one" in page.text) == is_listed, (caller, query)

@@ -37,23 +37,38 @@ class Choices:
         for one in form.fields:
             if isinstance(one.schema_field, LinkList):
                 target = one.schema_field.kind
-                one.options = with_linked(await self.of_kind(target, page), shown.get(one.name), target)
+                options = await self.of_kind(target, page)
+                one.is_cut = len(options) >= MAX_OPTIONS
+                one.options = with_linked(options, shown.get(one.name), target)
             elif one.widget.macro == "parent":
-                one.options = without_branch(await self.of_kind(form.kind, page), str(id))
+                options = without_branch(await self.of_kind(form.kind, page), str(id))
+                parent = await self.term(form.kind, page, shown.get(one.name))
+                one.options = with_linked(options, parent, form.kind)
             elif one.widget.macro == "status":
                 one.options = statuses(page, one)
 
     async def of_kind(self, kind: Kind, page: PageContext) -> list[Option]:
         """The records of a kind by name; categories as a tree."""
         records = await self.records(kind, page)
-        if "parent" in reader_of(kind.body_schema).fields:
+        if has_tree(kind):
             return tree(records)
         return [Option(str(one["id"]), one[kind.name_field]) for one in records]
+
+    async def term(self, kind: Kind, page: PageContext, id: int | None) -> list[Document]:
+        """The term with an ID, if there is one."""
+        if not id:
+            return []
+        query = load(kind.query_schema, {"include": str(id), "hide_empty": "0"}, page.site)
+        return (await self._finder.records(kind, page, query))[0]
 
     async def records(self, kind: Kind, page: PageContext) -> list[Document]:
         sent = {"orderby": "title"} if kind.is_post else {"orderby": "name", "hide_empty": "0"}
         query = load(kind.query_schema, sent, page.site) | {"per_page": MAX_OPTIONS}
         return (await self._finder.records(kind, page, query))[0]
+
+
+def has_tree(kind: Kind) -> bool:
+    return "parent" in reader_of(kind.body_schema).fields
 
 
 def with_linked(options: list[Option], linked: Any, kind: Kind) -> list[Option]:

@@ -43,6 +43,8 @@ class FormField:
     is_warning: bool = False
     """Whether that may be a surprise."""
     options: list[Option] = field(default_factory=list)
+    is_cut: bool = False
+    """Whether there may be more records than the options: others are typed by ID."""
     new: list[FormField] = field(default_factory=list)
     """Fields of a new record to link to."""
 
@@ -82,6 +84,12 @@ class FormField:
         """The records that inputs are shown for; an empty one is for another record."""
         several = bool(self.schema_field.metadata.get("several"))
         return [*self.raw, ""] if several or not self.raw else [*self.raw]
+
+    @property
+    def others(self) -> list[Option]:
+        """The records that were typed by ID."""
+        known = {option.id for option in self.options}
+        return [Option(id, f"#{id}") for id in self.raw if id not in known]
 
     @property
     def new_key(self) -> str:

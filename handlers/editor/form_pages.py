@@ -17,7 +17,7 @@ from handlers.editor.notes import add_notes
 from handlers.editor.records import find, unlock
 from handlers.pages.context import PageContext
 from handlers.records import path_ref
-from schemas.errors import DuplicateTermSlug, InvalidFields, Problem, TermExists
+from schemas.errors import DuplicateTermSlug, Forbidden, InvalidFields, Problem, TermExists
 from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
 from schemas.language import Text, translate
@@ -97,6 +97,13 @@ class FormPages:
                 one.problem = ""  # it would only repeat them
         others = [translate(text, language) for name, text in params.items() if name not in by_key]
         return await self.respond(request, form, record, 400, problem=" ".join(others))
+
+    async def forbid(
+        self, request: web.Request, form: Form, problem: Forbidden, record: Document
+    ) -> web.StreamResponse:
+        """The form with everything that was typed, and that it cannot be saved."""
+        told = translate(problem.text, self.frame.page(request).language)
+        return await self.respond(request, form, record, 403, problem=told)
 
     async def conflict(self, request: web.Request, typed: Form, record: Document) -> web.StreamResponse:
         """Both versions side by side, and a form that is based on the current one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -61,8 +62,10 @@ class Frame:
             "zones": zone_names,
             "is_open": page.caller == EVERYBODY,
             "notice": NOTICES.get(page.value("notice")),
+            "sent_to": page.path,
         }
-        return html_response(f"edit/{template}", page, status, **shared | values).respond_to(request)
+        shown = replace(page, path=readable_path(page.path))
+        return html_response(f"edit/{template}", shown, status, **shared | values).respond_to(request)
 
     async def pending(self, caller: Caller) -> int:
         """The number of records that wait for an editor."""
@@ -77,6 +80,11 @@ class Frame:
 
 EVERY_EVENT = {"any_date": True, "with_hidden": True}
 """Parameters of the store for lists of the editor: events of any date, and those that lists do not show."""
+
+
+def readable_path(path: str) -> str:
+    """The path that links to other languages have: actions that can only be sent have the form's."""
+    return path.removesuffix("/undo").removesuffix("/restore")
 
 
 def heading(kind: Kind) -> str:

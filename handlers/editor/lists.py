@@ -9,7 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
-from handlers.editor.choices import STATUSES, Choices, tree
+from handlers.editor import choices
+from handlers.editor.choices import STATUSES, Choices, has_tree
 from handlers.editor.frame import EDITABLE, EVERY_EVENT, Frame, kind_of, may_create, see_other
 from handlers.pages.calendar import page_number
 from handlers.pages.context import PageContext
@@ -55,8 +56,10 @@ class ListPages:
     async def index(self, request: web.Request) -> web.StreamResponse:
         kind, page = kind_of(request), self._frame.page(request)
         number, search = page_number(page), page.value("search")[:200]
-        is_tree = "parent" in reader_of(kind.body_schema).fields and not search
-        rows, total = await (self._tree(kind, page) if is_tree else self._rows(kind, page, number, search))
+        rows, total = await self._rows(kind, page, number, search)
+        is_tree = has_tree(kind) and not search and total <= choices.MAX_OPTIONS
+        if is_tree:
+            rows = await self._tree(kind, page)
         return await self._frame.respond(
             request,
             "list.html",
@@ -89,12 +92,12 @@ class ListPages:
         query = load(kind.query_schema, {name: one for name, one in sent.items() if one}, page.site)
         found = query | EVERY_EVENT | {"per_page": PER_PAGE}
         records, total = await self._frame.finder.records(kind, page, found)
-        return [row(kind, one, page) for one in records], total
+        return [row(kind, one, page) for one in records if is_listed(one, page.caller)], total
 
-    async def _tree(self, kind: Kind, page: PageContext) -> tuple[list[Row], int]:
+    async def _tree(self, kind: Kind, page: PageContext) -> list[Row]:
         records = {str(one["id"]): one for one in await self._choices.records(kind, page)}
-        options = tree(list(records.values()))
-        return [row(kind, records[one.id], page, one.depth) for one in options], len(options)
+        options = choices.tree(list(records.values()))
+        return [row(kind, records[one.id], page, one.depth) for one in options]
 
     def _status(self, page: PageContext) -> str:
         return status if (status := page.value("status")) in STATUSES else ""
@@ -105,6 +108,12 @@ class ListPages:
             return None
         found = await self._frame.store.fetch(kind, [int(id)])
         return found[0] if found and is_restorable(found[0], kind, page.caller) else None
+
+
+def is_listed(record: Document, caller: Caller) -> bool:
+    """Whether a list shows a record: events that are hidden from lists only to their authors, and to those
+    who see everything."""
+    return caller.sees_all or not record.get("hide_from_listings") or record["author"] == caller.own
 
 
 def is_restorable(record: Document, kind: Kind, caller: Caller) -> bool:

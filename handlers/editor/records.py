@@ -7,13 +7,18 @@ from typing import Any
 
 from aiohttp import web
 
+from handlers.bodies import read_body
 from handlers.editor.frame import Frame
 from handlers.editor.lists import may_write
 from handlers.records import WRONG_PASSWORD
+from handlers.requests import form_pairs
 from schemas.caller import Caller
 from schemas.errors import Forbidden, NotAccessible, NotFound, PasswordNeeded
 from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
+
+SECRETS = ("current_password", "token")
+"""Inputs that are asked for again."""
 
 
 async def find(frame: Frame, kind: Kind, id: int, caller: Caller) -> Document:
@@ -39,14 +44,13 @@ async def unlock(frame: Frame, kind: Kind, record: Document, caller: Caller, pas
 
 
 async def ask_password(
-    frame: Frame, request: web.Request, kind: Kind, problem: PasswordNeeded, sent: Mapping[str, Any]
+    frame: Frame, request: web.Request, kind: Kind, problem: PasswordNeeded
 ) -> web.StreamResponse:
-    """The page that asks for the password of an event, and then does again what was asked for."""
+    """The page that asks for the password of an event. It keeps everything that was sent, and sends it again
+    with the password."""
     if problem.was_wrong:
         request[WRONG_PASSWORD] = True
-    kept = {
-        name: value for name, value in sent.items() if name in ("version", "key") and isinstance(value, str)
-    }
+    kept = [pair for pair in form_pairs(await read_body(request)) if pair[0] not in SECRETS]
     return await frame.respond(
         request, "password.html", 403, kind=kind, is_wrong=problem.was_wrong, kept=kept
     )

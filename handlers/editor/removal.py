@@ -33,7 +33,7 @@ class RemovalPages:
         try:
             await self._store.delete(kind, id, caller, Preconditions(password_in(sent) or None, versions))
         except PasswordNeeded as problem:
-            return await ask_password(self._frame, request, kind, problem, sent)
+            return await ask_password(self._frame, request, kind, problem)
         except PreconditionFailed:
             return see_other(request, edit_link(page, f"/edit/{kind.plural}/{id}", notice="changed"))
         except Trashed:  # somebody else was first
@@ -53,7 +53,7 @@ class RemovalPages:
             try:
                 await self._store.update(kind, id, data, caller, conditions, Problems())
             except PasswordNeeded as problem:
-                return await ask_password(self._frame, request, kind, problem, sent)
+                return await ask_password(self._frame, request, kind, problem)
             except PreconditionFailed:
                 notice = "undo-changed"
         return see_other(request, edit_link(page, f"/edit/{kind.plural}/{id}", notice=notice))

@@ -15,7 +15,7 @@ from handlers.editor.undo import undo_values
 from handlers.records import require_writer
 from handlers.requests import body_values
 from schemas.caller import Preconditions
-from schemas.errors import PasswordNeeded, PreconditionFailed
+from schemas.errors import Forbidden, PasswordNeeded, PreconditionFailed
 from schemas.kind import Document, Kind
 
 
@@ -57,19 +57,21 @@ class SavingPages:
         try:
             return await self._forms.edit(request, record, "")
         except PasswordNeeded as problem:
-            return await ask_password(self._frame, request, kind, problem, {})
+            return await ask_password(self._frame, request, kind, problem)
 
     async def save(self, request: web.Request) -> web.StreamResponse:
-        kind, caller = kind_of(request), require_writer(request, kind_of(request))
-        sent = await body_values(request)
+        """Save a form, or show it if only the password of the event was sent: viewers may do that, too."""
+        kind, sent = kind_of(request), await body_values(request)
+        is_form = "was" in sent
+        caller = require_writer(request, kind) if is_form else self._frame.page(request).caller
         record = await find(self._frame, kind, id_in(request, kind), caller)
         try:
-            if "was" not in sent:
+            if not is_form:
                 return await self._forms.edit(request, record, password_in(sent))
             await unlock(self._frame, kind, record, caller, password_in(sent))
             return await self._update(request, kind, record, sent)
         except PasswordNeeded as problem:
-            return await ask_password(self._frame, request, kind, problem, sent)
+            return await ask_password(self._frame, request, kind, problem)
 
     async def _update(
         self, request: web.Request, kind: Kind, record: Document, sent: dict[str, Any]
@@ -85,6 +87,8 @@ class SavingPages:
             saved = await self._store.update(kind, record["_id"], data, page.caller, conditions, problems)
         except REFUSED as problem:
             return await self._forms.refuse(request, form, problem, record)
+        except Forbidden as problem:  # an editor has published it meanwhile
+            return await self._forms.forbid(request, form, problem, record)
         except PreconditionFailed:
             current = await find(self._frame, kind, record["_id"], page.caller)
             return await self._forms.conflict(request, form, current)

@@ -60,6 +60,6 @@ class UndoPages:
             except (PreconditionFailed, InvalidFields):  # changed again, or a linked record is gone
                 notice = "undo-changed"
             except PasswordNeeded as problem:
-                return await ask_password(self._frame, request, kind, problem, sent)
+                return await ask_password(self._frame, request, kind, problem)
         page = self._frame.page(request)
         return see_other(request, edit_link(page, f"/edit/{kind.plural}/{record['_id']}", notice=notice))
