@@ -92,7 +92,7 @@ class ListPages:
         query = load(kind.query_schema, {name: one for name, one in sent.items() if one}, page.site)
         found = query | EVERY_EVENT | {"per_page": PER_PAGE}
         records, total = await self._frame.finder.records(kind, page, found)
-        return [row(kind, one, page) for one in records if is_listed(one, page.caller)], total
+        return [row(kind, one, page) for one in records], total
 
     async def _tree(self, kind: Kind, page: PageContext) -> list[Row]:
         records = {str(one["id"]): one for one in await self._choices.records(kind, page)}
@@ -108,12 +108,6 @@ class ListPages:
             return None
         found = await self._frame.store.fetch(kind, [int(id)])
         return found[0] if found and is_restorable(found[0], kind, page.caller) else None
-
-
-def is_listed(record: Document, caller: Caller) -> bool:
-    """Whether a list shows a record: events that are hidden from lists only to their authors, and to those
-    who see everything."""
-    return caller.sees_all or not record.get("hide_from_listings") or record["author"] == caller.own
 
 
 def is_restorable(record: Document, kind: Kind, caller: Caller) -> bool:

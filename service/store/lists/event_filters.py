@@ -50,7 +50,7 @@ DATES: dict[str, tuple[str, str, time, str]] = {
 async def event_list(
     resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
-    conditions: list[Condition] = [] if query.get("with_hidden") else [{"hide_from_listings": False}]
+    conditions = listed(query, caller)
     dates: list[Condition] | None = None
     with problems.gather():
         since = query.get("cancelled_since")
@@ -73,6 +73,14 @@ async def event_list(
     sort = ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order"))
     resolved = tuple(kind.plural for name, kind in RESOLVED.items() if query.get(name) is not None)
     return ListQuery(kind.plural, conditions, sort, dates, resolved)
+
+
+def listed(query: Mapping[str, Any], caller: Caller) -> list[Condition]:
+    """Conditions under which an event is in a list. The editor shows hidden events as well, to their authors
+    and to those who see everything."""
+    if not query.get("with_hidden"):
+        return [{"hide_from_listings": False}]
+    return [] if caller.sees_all else [{"$or": [{"hide_from_listings": False}, {"author": caller.own}]}]
 
 
 def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:
