@@ -51,7 +51,10 @@ async def test_killed_and_started_again(
         seen = len(await imports.records("events"))
     assert seen < NUMBER
     run = await imports.text(name, text)
-    assert (run.status, run.summary) == (0, {"events": (NUMBER - seen, 0, seen, 0)})
+    (new, changed, same, refused) = run.summary["events"]
+    assert (run.status, changed, refused, new + same) == (0, 0, 0, NUMBER)
+    # MongoDB may complete a command after the process that sent it was killed.
+    assert seen <= same < NUMBER
     assert (await imports.text(name, text)).summary == {"events": (0, 0, NUMBER, 0)}
     await agrees(store)
     async with copied(imports, mongodb_uri) as other:
