@@ -9,6 +9,7 @@ from handlers.editor.form_fields import FormField, Option
 from handlers.editor.forms import Form
 from handlers.pages.context import PageContext
 from handlers.pages.events import EventFinder
+from handlers.pages.filters import in_tree_order
 from schemas.caller import Caller
 from schemas.kind import Document, Kind, load, reader_of
 from schemas.language import Text
@@ -81,17 +82,7 @@ def with_linked(options: list[Option], linked: Any, kind: Kind) -> list[Option]:
 
 def tree(records: list[Document]) -> list[Option]:
     """Categories in the order of a tree, each below its parent."""
-    ids = {one["id"] for one in records}
-    below: dict[int, list[Document]] = {}
-    for one in records:
-        below.setdefault(one["parent"] if one["parent"] in ids else 0, []).append(one)
-    found: list[Option] = []
-    waiting = [(one, 0) for one in reversed(below.get(0, []))]
-    while waiting:
-        one, depth = waiting.pop()
-        found.append(Option(str(one["id"]), one["name"], depth))
-        waiting += [(child, depth + 1) for child in reversed(below.get(one["id"], []))]
-    return found
+    return [Option(str(one["id"]), one["name"], depth) for depth, one in in_tree_order(records)]
 
 
 def without_branch(options: list[Option], id: str) -> list[Option]:

@@ -15,6 +15,7 @@ from handlers.editor.frame import EDITABLE, EVERY_EVENT, Frame, kind_of, may_cre
 from handlers.pages.calendar import page_number
 from handlers.pages.context import PageContext
 from handlers.pages.event_times import ShownEvent
+from handlers.pages.filters import in_tree_order
 from schemas.caller import Caller
 from schemas.errors import Forbidden
 from schemas.kind import Document, Kind, load, reader_of
@@ -95,9 +96,8 @@ class ListPages:
         return [row(kind, one, page) for one in records], total
 
     async def _tree(self, kind: Kind, page: PageContext) -> list[Row]:
-        records = {str(one["id"]): one for one in await self._choices.records(kind, page)}
-        options = choices.tree(list(records.values()))
-        return [row(kind, records[one.id], page, one.depth) for one in options]
+        records = await self._choices.records(kind, page)
+        return [row(kind, one, page, depth) for depth, one in in_tree_order(records)]
 
     def _status(self, page: PageContext) -> str:
         return status if (status := page.value("status")) in STATUSES else ""

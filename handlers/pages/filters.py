@@ -63,12 +63,10 @@ def in_tree_order(categories: Sequence[Document]) -> Iterator[tuple[int, Documen
     """(depth, category), each below its parent; those whose parent is not among them are at the top."""
     ids = {category["id"] for category in categories}
     below = defaultdict(list)
-    for category in categories:
+    for category in reversed(categories):
         below[category["parent"] if category["parent"] in ids else 0].append(category)
-
-    def branch(parent: int, depth: int) -> Iterator[tuple[int, Document]]:
-        for category in below[parent]:
-            yield depth, category
-            yield from branch(category["id"], depth + 1)
-
-    return branch(0, 0)
+    waiting = [(0, category) for category in below[0]]
+    while waiting:
+        depth, category = waiting.pop()
+        yield depth, category
+        waiting += [(depth + 1, child) for child in below[category["id"]]]
