@@ -20,7 +20,7 @@ READERS ?= open
 TIMED := tests/test_dates.py tests/test_zones.py tests/test_events.py tests/test_oracles.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test soak check format catalogues lock audit bench bench-compare bench-lock browser clients clients-lock clean
+.PHONY: help install run test soak crash check format catalogues lock audit bench bench-compare bench-lock browser clients clients-lock clean
 
 help: ## print this help
 	@echo "Kalends, a calendar-events service"
@@ -54,6 +54,9 @@ test: install ## run all tests against a real mongod, then a minute of the histo
 
 soak: install ## run the history checker with faults for a long time (MINUTES=30, SEED)
 	HISTORY_SECONDS=$$(($(or $(MINUTES),30) * 60)) HISTORY_SEED=$(or $(SEED),0) $(BIN)/python -m pytest tests/history -n 0 -s $(ARGS)
+
+crash: install ## die before and after every database call of each operation (about an hour)
+	CRASH_POINTS=all $(BIN)/python -m pytest tests/crashing -n 2 $(ARGS)
 
 check: install ## check formatting, lint rules and types, and run all tests
 	$(BIN)/ruff format --check .

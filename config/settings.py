@@ -105,6 +105,9 @@ class Settings:
     )
     log_format: str = setting("text", one_of("text", "json"), "format of log lines: text or json")
     access_log: str = setting("on", one_of("on", "off"), "log a line for each request: on or off")
+    slow_ms: int = setting(
+        500, whole(0, 600_000), "milliseconds from which on a call to MongoDB is logged as slow (0: never)"
+    )
 
     @property
     def auth_mode(self) -> str:

@@ -171,7 +171,7 @@ def documented_handler(operation: Operation, method: str, site: Site, problem_bo
         operationId=operation.id_of(method),
         tags=[kind.plural] if kind else [INTERFACE],
         summary=operation.summary,
-        parameters=path_parameters(operation, kind),
+        parameters=[*path_parameters(operation, kind), *header_parameters(operation)],
         responses=responses(operation, site, problem_body),
         **({"description": SAME_UPDATE} if operation.partial else {}),
         **({"produces": [*other_types, JSON]} if other_types else {}),
@@ -204,6 +204,11 @@ def path_parameters(operation: Operation, kind: Kind | None) -> list[Document]:
         }
     found = re.findall(r"\{(\w+):", operation.path)
     return [{"in": "path", "name": name, "required": True, **described[name]} for name in found]
+
+
+def header_parameters(operation: Operation) -> list[Document]:
+    shared = {"in": "header", "type": "string", "required": False}
+    return [{**shared, "name": name, "description": text} for name, text in operation.headers.items()]
 
 
 def responses(operation: Operation, site: Site, problem_body: ProblemBody) -> Document:

@@ -1,13 +1,13 @@
-"""ETag and Last-Modified of feeds, and what clients are told about them."""
+"""ETag and Last-Modified of feeds and lists, and what clients are told about them."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from aiohttp import web
 
-from handlers.prepared_response import PreparedResponse, not_modified
+from handlers.prepared_response import LastModified, PreparedResponse, not_modified
 from handlers.responses import representation_tag
 from handlers.store_protocol import Scan
 from schemas.kind import RenderContext
@@ -33,8 +33,8 @@ def is_long_feed_unchanged(request: web.Request, tag: str) -> PreparedResponse |
 
 
 def last_modified(changed: datetime, expires: datetime, site: Site) -> datetime:
-    """When a feed changed last: with the last change to any record, or at midnight, when lists move on by a
-    day; a feed that depends on the current time changes all the time."""
+    """When a feed or list changed last: with the last change to any record, or at midnight, when it moves on
+    by a day; one that depends on the current time changes all the time."""
     now = site.now()
     return now if expires <= now + timedelta(seconds=1) else max(changed, beginning_of_today(site))
 
@@ -48,13 +48,19 @@ def beginning_of_today(site: Site) -> datetime:
 def told(modified: datetime, site: Site) -> datetime:
     """The time of the last change as clients learn it. More changes may follow with the same time: shortly
     after a change they are told an earlier one, so that they ask again."""
-    is_recent = modified > site.now() - timedelta(seconds=LATE_SECONDS)
-    return modified - timedelta(seconds=1) if is_recent else modified
+    return modified - timedelta(seconds=1) if is_recent(modified, site) else modified
 
 
-def not_modified_since(request: web.Request, tag: str, modified: datetime) -> PreparedResponse | None:
-    """A 304 response if the feed has not changed since the time that the client names."""
-    since = request.if_modified_since
-    if since is None or "If-None-Match" in request.headers or since < modified.replace(tzinfo=UTC):
-        return None
-    return PreparedResponse(b"", {"ETag": tag}, 304)
+def is_recent(modified: datetime, site: Site) -> bool:
+    """Whether more changes may follow with the same time."""
+    return modified > site.now() - timedelta(seconds=LATE_SECONDS)
+
+
+def dated(before: datetime, after: datetime, expires: datetime, site: Site) -> tuple[LastModified, datetime]:
+    """When a list changed last, given the last change before and after it was read, and when a response that
+    says so expires: soon, if that is not final."""
+    modified = last_modified(after, expires, site)
+    if before == after and not is_recent(modified, site):
+        return LastModified(modified, is_exact=True), expires
+    final = modified + timedelta(seconds=LATE_SECONDS)
+    return LastModified(modified - timedelta(seconds=1), is_exact=False), min(expires, final)

@@ -16,11 +16,16 @@ from handlers.feed_validators import (
     is_long_feed_unchanged,
     last_modified,
     long_feed_tag,
-    not_modified_since,
     told,
 )
 from handlers.negotiation import requested_format
-from handlers.prepared_response import OutgoingResponse, PreparedResponse, not_modified
+from handlers.prepared_response import (
+    LastModified,
+    OutgoingResponse,
+    PreparedResponse,
+    not_modified,
+    not_modified_since,
+)
 from handlers.records import CALLER, Caches, PasswordInput, path_ref, sent_password
 from handlers.requests import query_pairs, query_values, values_of
 from handlers.response_cache import View, expires_at, record_tag
@@ -84,7 +89,8 @@ class FeedHandlers:
         feed = Feed(self.kind, context, await self.store.instance(), url, record["modified_utc"], zones)
         tag = record_tag(self.kind, record, context, chosen.ending)
         headers = {**self.headers(chosen, record["slug"]), "ETag": tag}
-        return PreparedResponse(chosen.whole(feed, [record]), headers).respond_to(request)
+        modified = LastModified(record["modified_utc"], is_exact=False)
+        return PreparedResponse(chosen.whole(feed, [record]), headers, modified=modified).respond_to(request)
 
     def lists(self, query: Document, chosen: Format) -> list[Document]:
         """The list and, in some formats, the events of it that were cancelled lately."""

@@ -13,7 +13,8 @@ def routes(store: Store) -> list[web.RouteDef]:
         return json_response({"status": "live"})
 
     async def ready(request: web.Request) -> web.StreamResponse:
-        is_ready = await store.is_alive()
-        return json_response({"status": "ready" if is_ready else "waiting"}, 200 if is_ready else 503)
+        if await store.is_alive():
+            return json_response({"status": "ready"})
+        return json_response({"status": "waiting"}, 503, {"Retry-After": "5"})
 
     return [web.get("/health/live", live), web.get("/health/ready", ready)]

@@ -7,13 +7,17 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping
-from email.utils import formatdate
+from datetime import UTC, datetime
+from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
+from typing import NamedTuple
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpVersion11
+
+from schemas.dates import http_date
 
 DEFAULT_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -29,17 +33,36 @@ NO_BODY_STATUSES = (204, 304)
 """Statuses without a body or Content-Length; in a 304 it would be the length of the 200 response."""
 REASON_PHRASES = {499: "Client Closed Request"}
 """Reason phrases missing from HTTPStatus. No client receives this one: the connection is already closed."""
+CODINGS = ("gzip", "deflate")
+"""The codings of compressed responses."""
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class LastModified(NamedTuple):
+    """When a representation changed last, in UTC."""
+
+    shown: datetime
+    is_exact: bool
+    """Whether no other representation has this time, so that If-Modified-Since can tell them apart."""
 
 
 class PreparedResponse:
     """A response that can be sent more than once; `head` is its serialized status and headers."""
 
-    __slots__ = ("body", "head", "headers", "status", "tag")
+    __slots__ = ("body", "head", "headers", "modified", "status", "tag")
 
-    def __init__(self, body: bytes, headers: Mapping[str, str], status: int = 200) -> None:
+    def __init__(
+        self,
+        body: bytes,
+        headers: Mapping[str, str],
+        status: int = 200,
+        modified: LastModified | None = None,
+    ) -> None:
+        if modified:
+            headers = {**headers, "Last-Modified": http_date(modified.shown)}
         self.body, self.headers, self.status = body, headers, status
         self.tag = headers.get("ETag", "")
+        self.modified = modified.shown if modified and modified.is_exact else None
         length = {} if status in NO_BODY_STATUSES else {"Content-Length": str(len(body))}
         self.head = _status_and_default_headers(status, tuple(headers)) + header_lines({**headers, **length})
 
@@ -47,9 +70,13 @@ class PreparedResponse:
     def size(self) -> int:
         return len(self.head) + len(self.body)
 
-    def respond_to(self, request: web.Request) -> OutgoingResponse:
-        """The response to one request: 304 if the client already has this version."""
-        return OutgoingResponse(not_modified(request, self.tag, self.headers) or self)
+    def respond_to(self, request: web.Request, reliable_after: datetime = datetime.min) -> OutgoingResponse:
+        """The response to one request: 304 if the client already has this version. Times up to
+        `reliable_after` do not tell that."""
+        unchanged = not_modified(request, self.tag, self.headers)
+        if unchanged is None and self.modified is not None and self.modified > reliable_after:
+            unchanged = not_modified_since(request, self.tag, self.modified)
+        return OutgoingResponse(unchanged or self)
 
 
 class OutgoingResponse(web.StreamResponse):
@@ -100,11 +127,45 @@ def not_modified(
 ) -> PreparedResponse | None:
     """A 304 response if If-None-Match contains the ETag. Clients replace the headers that they have kept with
     its own, so it has those of the full response in place of the default ones."""
-    known = request.headers.get("If-None-Match")
-    if known is None or not tag or (tag not in known and known.strip() != "*"):
+    known = sent_header(request, "If-None-Match")
+    if known is None or not tag:
+        return None
+    tags = (tag, *(compressed_tag(tag, coding) for coding in CODINGS))
+    held = tag if known.strip() == "*" else next((one for one in tags if one in known), None)
+    if held is None:
         return None
     own = {name: value for name, value in (headers or {}).items() if name in DEFAULT_HEADERS}
-    return PreparedResponse(b"", {"ETag": tag, **own}, 304)
+    return PreparedResponse(b"", {"ETag": held, **own}, 304)
+
+
+def compressed_tag(tag: str, coding: str) -> str:
+    """The ETag of a compressed response. A weak one is the same."""
+    return tag if tag.startswith("W/") else f'{tag[:-1]}-{coding}"'
+
+
+def not_modified_since(request: web.Request, tag: str, modified: datetime) -> PreparedResponse | None:
+    """A 304 response if nothing has changed since the time that the client names. An ETag tells more."""
+    since = sent_time(request, "If-Modified-Since")
+    if since is None or "If-None-Match" in request.headers or since < modified:
+        return None
+    return PreparedResponse(b"", {"ETag": tag}, 304)
+
+
+def sent_header(request: web.Request, name: str) -> str | None:
+    """The value of a header that may be sent in several lines; None if it is not sent."""
+    lines = request.headers.getall(name, ())
+    return ", ".join(lines) if lines else None
+
+
+def sent_time(request: web.Request, name: str) -> datetime | None:
+    """The time in a header, in UTC; None without the header, or if it is not a time."""
+    if (text := request.headers.get(name)) is None:
+        return None
+    try:
+        time = parsedate_to_datetime(text)
+        return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
 
 
 def header_lines(headers: Mapping[str, str]) -> bytes:

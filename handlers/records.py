@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from handlers.conditions import IDEMPOTENCY_REPLAYED, creation_conditions, preconditions
+from handlers.feed_validators import dated
 from handlers.prepared_response import PreparedResponse, not_modified
 from handlers.requests import body_values, language_of, query_pairs, query_values, values_of
 from handlers.response_cache import (
@@ -23,9 +25,10 @@ from handlers.response_cache import (
     read_response,
     record_tag,
 )
-from handlers.responses import if_match_versions, list_response, record_response
+from handlers.responses import list_response, record_response
 from handlers.store_protocol import Head, Ref, Store
-from schemas.caller import Caller, Preconditions, Role
+from handlers.time_slices import let_others_run
+from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
 from schemas.fields import MAX_INT64
 from schemas.kind import Document, Input, Kind, ReadInput, RenderContext, load, load_valid
@@ -73,11 +76,13 @@ class RecordHandlers:
         self.store = store
         self.site = site
         self.pages, self.fragments, self.cached_records = caches
+        self.started = site.now()
 
     async def index(self, request: web.Request) -> web.StreamResponse:
         context = RenderContext(self.site, request[CALLER])
 
         async def render_page() -> tuple[PreparedResponse, datetime]:
+            before = self.store.feed.changed_at
             pairs = query_pairs(request)
             query, problems = load_valid(
                 self.kind.query_schema, values_of(pairs, self.kind.query_schema), context.site
@@ -87,8 +92,11 @@ class RecordHandlers:
             items = await self.fragments.render_list(
                 self.kind, page.heads, replace(context, selection=selection)
             )
-            response = list_response(pairs, self.kind, page.total, items, query, context)
-            return response, expires_at(query, pairs, context.site)
+            await let_others_run()
+            expires = expires_at(query, pairs, context.site)
+            modified, expires = dated(before, self.store.feed.changed_at, expires, context.site)
+            response = list_response(pairs, self.kind, page.total, items, query, context, modified)
+            return response, expires
 
         key = (
             self.site.namespace,
@@ -96,14 +104,22 @@ class RecordHandlers:
             request.rel_url.raw_query_string,
             context.caller.visibility_key,
         )
+        if "If-Modified-Since" in request.headers:
+            await self.store.feed.catch_up()  # the time of the last change must be known
         return (await self.pages.response(key, render_page)).respond_to(request)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         caller = require_writer(request, self.kind)
         sent = await body_values(request)
-        data, problems = await self._validated(self.kind.body_schema, sent)
-        record = await self.store.create(self.kind, data, caller, problems)
-        return self._write_response(request, record, sent, 201)
+        conditions = creation_conditions(request, self.kind, caller, sent)
+        created = await self.store.replay(conditions.key) if conditions.key else None
+        if created is None:
+            data, problems = await self._validated(self.kind.body_schema, sent)
+            created = await self.store.create_once(self.kind, data, caller, problems, conditions)
+        response = self._write_response(request, created.record, sent, 201)
+        if created.is_replay:
+            response.headers[IDEMPOTENCY_REPLAYED] = "true"
+        return response
 
     async def read(self, request: web.Request) -> web.StreamResponse:
         sent = query_values(request, EventReadInput)
@@ -113,16 +129,19 @@ class RecordHandlers:
         # On a cache miss the record is read anyway: the last known position will do, without a round trip.
         position = await self.store.feed.catch_up() if cached else self.store.feed.position
         if cached and cached.is_current(position):
-            return cached.response.respond_to(request)
+            self.cached_records.hits += 1
+            return cached.response.respond_to(request, self._reliable_after)
 
         async def load_response() -> tuple[PreparedResponse, Head]:
             password = sent_password(request, sent)
             if cached or "If-None-Match" in request.headers:
                 head = await self.store.head(kind, ref, context.caller, password)
                 if cached and cached.matches(kind, head):
+                    self.cached_records.hits += 1
                     return cached.response, head
                 if unchanged := not_modified(request, record_tag(kind, head, context)):
                     return unchanged, head
+            self.cached_records.misses += 1
             record = await self.store.read(kind, ref, context.caller, password)
             return read_response(kind, record, context), record
 
@@ -132,7 +151,13 @@ class RecordHandlers:
         # Records read in one batch are all rendered before the first response is sent:
         # see OutgoingResponse.write_eof.
         await asyncio.sleep(0)
-        return response.respond_to(request)
+        return response.respond_to(request, self._reliable_after)
+
+    @property
+    def _reliable_after(self) -> datetime:
+        """The time up to which a record may have been shown with other settings, or in a version that a
+        restore has undone."""
+        return max(self.started, self.store.feed.restores.replaced_at)
 
     def update_handler(self, schema: type[Input]) -> Handler:
         """The update handler of a route; updates by id and by slug accept different fields."""
@@ -143,8 +168,8 @@ class RecordHandlers:
             data, problems = await self._validated(schema, sent, partial=True)
             ref = path_ref(request, self.kind)
             password = sent_password(request, data, query_values(request, PasswordInput))
-            preconditions = Preconditions(password, if_match_versions(request))
-            record = await self.store.update(self.kind, ref, data, caller, preconditions, problems)
+            conditions = preconditions(request, password)
+            record = await self.store.update(self.kind, ref, data, caller, conditions, problems)
             return self._write_response(request, record, sent)
 
         return update
@@ -154,8 +179,7 @@ class RecordHandlers:
         body = await body_values(request) if self.kind.name == "event" else {}
         password = sent_password(request, query_values(request, PasswordInput), body)
         ref = path_ref(request, self.kind)
-        preconditions = Preconditions(password, if_match_versions(request))
-        record = await self.store.delete(self.kind, ref, caller, preconditions)
+        record = await self.store.delete(self.kind, ref, caller, preconditions(request, password))
         return self._write_response(request, record, {})
 
     async def _validated(
@@ -163,6 +187,7 @@ class RecordHandlers:
     ) -> tuple[Document, Problems]:
         """Validate a body, in a thread if it is long: sanitizing its HTML would block the event loop."""
         work = functools.partial(load_valid, schema, sent, self.site, partial=partial)
+        await let_others_run()
         return await asyncio.to_thread(work) if len(str(sent)) > MAX_BODY_CHARS_ON_LOOP else work()
 
     def _requested_fields(self, sent: Mapping[str, Any]) -> Selection | None:

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 import orjson
 from cachetools import LRUCache
 
-from handlers.prepared_response import PreparedResponse
-from handlers.responses import JSON, Fragment, RecordState, representation_tag, to_json
+from handlers.prepared_response import LastModified, PreparedResponse
+from handlers.responses import JSON, Fragment, RecordState, modified_at, representation_tag, to_json
 from handlers.store_protocol import Head, Ref, Store
+from handlers.time_slices import let_others_run
 from schemas.dates import Moment, is_fixed
 from schemas.event import EVENT
 from schemas.event_representation import is_locked, without_protected_fields
 from schemas.kind import Document, Kind, RenderContext
+from schemas.preconditions import version_tag
 from schemas.site import Site
 
 FRAGMENT_BYTES, RESPONSE_BYTES = 96 * 1024 * 1024, 40 * 1024 * 1024
@@ -67,6 +69,7 @@ class PageCache:
     def __init__(self, store: Store, cache: ByteCache) -> None:
         self._store, self._cache = store, cache
         self._making: dict[Key, tuple[int, asyncio.Task[PreparedResponse]]] = {}
+        self.hits = self.misses = 0
 
     async def response(self, key: Key, make: Make) -> PreparedResponse:
         """The response for a key. `make` computes it, and when it expires if nothing changes."""
@@ -76,10 +79,16 @@ class PageCache:
             position = await self._store.feed.catch_up()
             cached = self._cache.take("page", *key)
         if cached and cached.is_current(position, self._store.site.now()):
+            self.hits += 1
             return cached.response
         made_at, task = self._making.get(key, (None, None))
-        if task is None or made_at != position:
+        if task is not None and made_at == position:
+            self.hits += 1
+        else:
+            self.misses += 1
             task = asyncio.create_task(self._make(key, position, make))
+            # If all requests that wait for it are cancelled, its error is of no interest.
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())
             self._making[key] = (position, task)
         return await asyncio.shield(task)
 
@@ -108,9 +117,8 @@ def expires_at(query: Mapping[str, Any], sent: Iterable[tuple[str, str]], site: 
 
 def state_of(kind: Kind, record: Head) -> RecordState:
     # A term is shown with its event count, which changes without a new version of the term.
-    return RecordState(
-        record["_id"], record["version"], None if kind.is_post else record["events"]["publish"]
-    )
+    count = None if kind.is_post else record["events"]["publish"]
+    return RecordState(record["_id"], record["version"], record["modified_utc"], count)
 
 
 def selected(body: bytes, context: RenderContext) -> bytes:
@@ -133,6 +141,7 @@ class FragmentCache:
 
     def __init__(self, store: Store, cache: ByteCache) -> None:
         self._store, self._cache = store, cache
+        self.hits = self.misses = 0
 
     async def render_list(self, kind: Kind, heads: Sequence[Head], context: RenderContext) -> list[Fragment]:
         """The records of a page as JSON, in page order."""
@@ -150,7 +159,10 @@ class FragmentCache:
             cached: Fragment | None = self._cache.take(*shared, head["_id"])
             found[head["_id"]] = cached if cached and cached.state == state_of(kind, head) else None
         missing = [id for id, fragment in found.items() if fragment is None]
+        self.hits += len(found) - len(missing)
+        self.misses += len(missing)
         for record in await self._store.fetch(kind, missing) if missing else ():
+            await let_others_run()
             if view.shows(record):  # it may have been hidden since the query
                 body = view.render(readable_part(kind, record, context))
                 found[record["_id"]] = fragment = Fragment(state_of(kind, record), body)
@@ -186,6 +198,7 @@ class RecordCache:
 
     def __init__(self, cache: ByteCache) -> None:
         self._cache = cache
+        self.hits = self.misses = 0
 
     def take(self, kind: Kind, ref: Ref, context: RenderContext) -> CachedRecord | None:
         """The cached response, which may be outdated."""
@@ -211,11 +224,21 @@ def read_response(kind: Kind, record: Document, context: RenderContext) -> Prepa
     shown = kind.represent(kind, record, context)
     if kind.json_ld:
         shown["json_ld"] = kind.json_ld(kind, record, context)
+    modified = modified_at(kind, record)
+    # The time of a term may be that of several changes to the number of its events.
+    is_exact = kind.is_post and has_own_time(record)
     return PreparedResponse(
-        selected(to_json(shown), context), {"Content-Type": JSON, "ETag": record_tag(kind, record, context)}
+        selected(to_json(shown), context),
+        {"Content-Type": JSON, "ETag": record_tag(kind, record, context)},
+        modified=LastModified(modified, is_exact),
     )
+
+
+def has_own_time(record: Document) -> bool:
+    """Whether no other version of a record has the same time of change."""
+    return bool(record["version"] == 1 or record.get("has_own_time"))
 
 
 def record_tag(kind: Kind, head: Head, context: RenderContext, occasion: str = "read") -> str:
     """The ETag of a record, derived from everything its representation depends on."""
-    return representation_tag(head["version"], context, occasion, kind.name, state_of(kind, head))
+    return representation_tag(version_tag(head), context, occasion, kind.name, state_of(kind, head))

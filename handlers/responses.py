@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import orjson
-from aiohttp import web
 
-from handlers.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.prepared_response import LastModified, OutgoingResponse, PreparedResponse
+from schemas.dates import http_date
 from schemas.kind import Document, Kind, RenderContext
 
 JSON = "application/json; charset=utf-8"
@@ -22,10 +22,11 @@ REPRESENTATION_VERSION = 3
 
 class RecordState(NamedTuple):
     """What the representation of a record depends on: its id and version and, for a term, its number of
-    events."""
+    events. After a restore a version number may be given again, but not with the same time."""
 
     id: int
     version: int
+    modified: datetime
     events: int | None
 
 
@@ -57,33 +58,32 @@ def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | Non
 
 
 def entity_tag(version: object, content: bytes) -> str:
-    """The ETag of one version of a representation; it starts with the record's version, for If-Match."""
+    """The ETag of one version of a representation. That of a record starts with its `version_tag`."""
     return f'"{version}-{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
 
 
-def representation_tag(version: int, context: RenderContext, *depends: object) -> str:
+def representation_tag(version: object, context: RenderContext, *depends: object) -> str:
     """The ETag of a representation, derived from everything that it depends on."""
     shared = (REPRESENTATION_VERSION, context.site.representation_key, context.key)
     return entity_tag(version, repr((shared, depends)).encode())
+
+
+def modified_at(kind: Kind, record: Mapping[str, Any]) -> datetime:
+    """When the representation of a record changed last. That of a term shows the number of its events."""
+    modified: datetime = record["modified_utc"]
+    counted = None if kind.is_post else record["events"]["as_of"]
+    return max(modified, counted.as_datetime().replace(tzinfo=None)) if counted else modified
 
 
 def record_response(
     kind: Kind, record: Document, context: RenderContext, tag: str, warnings: list[str], status: int = 200
 ) -> OutgoingResponse:
     """The response to a write: the record and any warnings."""
-    headers = {"ETag": tag}
+    headers = {"ETag": tag, "Last-Modified": http_date(modified_at(kind, record))}
     if status == 201:
         headers["Location"] = kind.rest_url(context.site, record["_id"])
     shown = kind.represent(kind, record, context) | ({"warnings": warnings} if warnings else {})
     return json_response(shown, status, headers)
-
-
-def if_match_versions(request: web.Request) -> frozenset[int] | None:
-    """The record versions that an If-Match header accepts; None for any."""
-    header = request.headers.get("If-Match", "*")
-    if header.strip() == "*":
-        return None
-    return frozenset(int(found) for found in re.findall(r'"([0-9]{1,18})-[0-9a-f]+"', header))
 
 
 def list_response(
@@ -93,6 +93,7 @@ def list_response(
     items: list[Fragment],
     query: Mapping[str, Any],
     context: RenderContext,
+    modified: LastModified,
 ) -> PreparedResponse:
     """One page of a list, assembled from rendered records."""
     number, pages = query["page"], math.ceil(total / query["per_page"])
@@ -108,7 +109,7 @@ def list_response(
         headers["Link"] = ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())
     # Not a hash of the body: that of a page takes as long as parsing its query.
     tag = representation_tag(total, context, body["rest_url"], [item.state for item in items])
-    return PreparedResponse(to_json(body), headers | {"ETag": tag})
+    return PreparedResponse(to_json(body), headers | {"ETag": tag}, modified=modified)
 
 
 LINK_KEY_PREFIXES = {"next": "next", "prev": "previous"}

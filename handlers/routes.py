@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp.typedefs import Handler
 from marshmallow import Schema
 
 from handlers.changes import EVENT_STREAM, ChangesHandlers
+from handlers.conditions import IDEMPOTENCY_KEY
 from handlers.feeds import FeedHandlers
 from handlers.negotiation import negotiating
 from handlers.records import Caches, EventReadInput, PasswordInput, RecordHandlers
 from handlers.store_protocol import Store
 from schemas import errors
 from schemas.changes import ChangesInput, ChangesResponse
-from schemas.errors import InvalidFields, Problem
+from schemas.errors import SLUG_TAKEN, InvalidFields, Problem
 from schemas.formats import Format
 from schemas.kind import Input, Kind, ReadInput, reader_of
 from schemas.language import Text
@@ -24,6 +26,16 @@ from schemas.site import Site
 UPDATE_METHODS = ("POST", "PUT", "PATCH")
 BODY_PROBLEMS = (errors.TooSlow(), errors.TooLarge(), errors.UnsupportedType())
 BAD_QUERY = InvalidFields({"query": Text("Must be percent-encoded UTF-8.")})
+KEY_HEADER = {
+    IDEMPOTENCY_KEY: Text(
+        "makes the creation safe to repeat: for 24 hours, the same key and body answer the same record"
+    )
+}
+NEW_SLUG_HEADER = {"If-None-Match": Text("* refuses a record whose slug is taken, instead of numbering it")}
+MATCH_HEADERS = {
+    "If-Match": Text("ETags: only one of these versions is changed"),
+    "If-Unmodified-Since": Text("date and time: a record that was changed later is not changed"),
+}
 BAD_PAGE = InvalidFields({"page": Text("Must be a whole number of at least {least}.", least=1)})
 
 
@@ -44,6 +56,8 @@ class Operation:
     status: int = 200
     problems: tuple[Problem, ...] = ()
     """One example of each error that it can return."""
+    headers: Mapping[str, Text] = field(default_factory=dict)
+    """The request headers that it reads, with their descriptions."""
     is_list: bool = False
     formats: tuple[Format, ...] = ()
     """The formats of its response, if that is not JSON."""
@@ -162,11 +176,14 @@ def list_operations(kind: Kind, handlers: RecordHandlers, feeds: FeedHandlers) -
             kind=kind,
             body=kind.body_schema,
             status=201,
+            headers=KEY_HEADER | NEW_SLUG_HEADER,
             problems=(
                 errors.MissingFields(required),
                 *body_problems(kind),
                 *(() if kind.is_post else (errors.TermExists(term_id=1),)),
                 errors.Forbidden(),
+                errors.PreconditionFailed(SLUG_TAKEN),
+                errors.IdempotencyKeyReused(),
             ),
         ),
     ]
@@ -204,6 +221,7 @@ def record_operations(
             summary=kind.summaries["delete" + by],
             kind=kind,
             query=PasswordInput if is_event else None,
+            headers=MATCH_HEADERS,
             problems=(BAD_QUERY, *refused, *trashed),
         ),
         Operation(
@@ -215,6 +233,7 @@ def record_operations(
             kind=kind,
             body=schema,
             partial=True,
+            headers=MATCH_HEADERS,
             problems=(
                 *body_problems(kind),
                 *refused,

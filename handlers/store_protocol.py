@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from schemas.caller import Caller, Preconditions
+from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Document, Kind
+from schemas.preconditions import CreationConditions, IdempotencyKey, Preconditions
 from schemas.site import Site
 
 Ref = int | str
@@ -74,6 +75,14 @@ class ChangesPage(Protocol):
     def has_more(self) -> bool: ...
 
 
+class Restores(Protocol):
+    """What is known about restores."""
+
+    @property
+    def replaced_at(self) -> datetime:
+        """The time at which all records were replaced last, in UTC."""
+
+
 class ChangeFeed(Protocol):
     """The number of changes to records so far; `confirm` runs a read, again if its result may be outdated."""
 
@@ -87,6 +96,8 @@ class ChangeFeed(Protocol):
     def changed_at(self) -> datetime:
         """The time of the last change, in UTC."""
 
+    @property
+    def restores(self) -> Restores: ...
     def catch_up(self) -> Awaitable[int]: ...
     def confirm(self, read: Callable[[], Awaitable[Result]]) -> Awaitable[Result]: ...
 
@@ -96,6 +107,15 @@ class UndoSteps(Protocol):
 
     async def keep(self, kind: Kind, record: Document, values: Document) -> str: ...
     async def find(self, kind: Kind, id: int, key: str) -> Document | None: ...
+
+
+class Created(Protocol):
+    """A record as it was created, by this request or by an earlier one with the same idempotency key."""
+
+    @property
+    def record(self) -> Document: ...
+    @property
+    def is_replay(self) -> bool: ...
 
 
 class Store(Protocol):
@@ -125,6 +145,15 @@ class Store(Protocol):
     async def wait_for_changes(self, position: int) -> None: ...
     async def instance(self) -> UUID: ...
     async def create(self, kind: Kind, data: Document, caller: Caller, problems: Problems) -> Document: ...
+    async def create_once(
+        self,
+        kind: Kind,
+        data: Document,
+        caller: Caller,
+        problems: Problems,
+        conditions: CreationConditions,
+    ) -> Created: ...
+    async def replay(self, key: IdempotencyKey) -> Created | None: ...
     async def head(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Head: ...
     async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document: ...
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]: ...

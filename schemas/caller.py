@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 
 class Role(StrEnum):
@@ -77,15 +77,6 @@ class Caller:
         return self.writes and is_free and record.get("author", self.id) == self.id
 
 
-class Preconditions(NamedTuple):
-    """What a change depends on: the password of a protected event, and the versions that it may replace."""
-
-    password: str | None = None
-    versions: frozenset[int] | None = None
-    """None for any version."""
-
-
-NO_PRECONDITIONS = Preconditions()
 PUBLIC = Caller()
 EVERYBODY = Caller(role=Role.ADMIN)
 """Every caller in open mode: full access, but protected events still require their password."""

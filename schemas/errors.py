@@ -168,10 +168,22 @@ class TokenExpired(Problem):
     )
 
 
+class IdempotencyKeyReused(Problem):
+    """The idempotency key belongs to a creation with another body."""
+
+    message = Text(
+        "This Idempotency-Key was already used with another body: send the same body again, or a new key."
+    )
+
+
 class PreconditionFailed(Problem):
-    """The record does not match the request's If-Match header."""
+    """The record is not in the state that the headers of the request require."""
 
     message = Text("The record has changed since you read it.")
+
+
+SLUG_TAKEN = Text("Another record already has this slug.")
+"""Why the precondition that a new record has a new slug has failed."""
 
 
 class TooLarge(Problem):
@@ -202,6 +214,12 @@ class Unavailable(Problem):
     """The database is unreachable or too slow."""
 
     message = Text("The database is not available; try again later.")
+
+
+class UnderRestore(Unavailable):
+    """All records are being replaced by those of a backup."""
+
+    message = Text("The calendar is being restored from a backup; try again later.")
 
 
 class Disconnected(Problem):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -13,6 +14,10 @@ from pymongo.errors import PyMongoError
 
 from config import FIELDS, SettingError, Settings, read_settings
 from config.logs import configure
+from schemas.errors import UnderRestore
+from service.backup.dumping import DumpOptions, dump_database
+from service.backup.format import BackupError
+from service.backup.restore_command import RestoreOptions, restore_database
 from service.commands.arguments import parser
 from service.commands.import_options import import_options
 from service.commands.migrating import migrate_database
@@ -20,14 +25,22 @@ from service.commands.tokens import token_command
 from service.commands.webhooks import webhook_command
 from service.database import located
 from service.demo.filling import fill_demo
+from service.doctor.command import check_database
 from service.embedded import EmbeddedError
 from service.exporting import export_records
 from service.failures import brief
 from service.imports.command import import_source
 from service.imports.item import SourceError
-from service.migrations import DatabaseTooNew
+from service.migrations import DatabaseTooNew, FormUnknown
 from service.serve import WorkersEnded, serve
 from service.site import site_of
+from service.store.restores import RestoreUnderWay
+
+FAILURES = (
+    *(EmbeddedError, WorkersEnded, DatabaseTooNew, FormUnknown, SourceError),
+    *(BackupError, RestoreUnderWay, UnderRestore),
+)
+"""What a command may fail with; the message is one line for the operator."""
 
 
 async def demo(settings: Settings) -> None:
@@ -43,6 +56,11 @@ def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, An
         "migrate": lambda: migrate_database(settings),
         "import": lambda: import_source(settings, import_options(arguments)),
         "export": lambda: export_records(settings, arguments.format),
+        "doctor": lambda: check_database(settings, repairs=arguments.repair),
+        "dump": lambda: dump_database(
+            settings, DumpOptions(arguments.file, arguments.force, arguments.with_tokens)
+        ),
+        "restore": lambda: restore_database(settings, RestoreOptions(arguments.file, arguments.replace)),
         "token": lambda: token_command(arguments, settings),
         "webhook": lambda: webhook_command(arguments, settings),
     }
@@ -62,7 +80,9 @@ def main() -> None:
         sys.exit(failed(str(error), 2))
     except KeyboardInterrupt:
         sys.exit(failed("stopped", 130))
-    except (EmbeddedError, WorkersEnded, DatabaseTooNew, SourceError) as error:
+    except asyncio.CancelledError:
+        sys.exit(failed("stopped", 143))
+    except FAILURES as error:
         sys.exit(failed(str(error), 1))
     except PyMongoError as error:
         sys.exit(failed(f"MongoDB cannot be used: {brief(error)}", 1))

@@ -19,13 +19,16 @@ from handlers.records import Caches, caches
 from handlers.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
 from handlers.routes import Operation, changes_operations, operations
 from schemas import KINDS
-from schemas.errors import Unavailable
 from schemas.site import Site
 from service.authentication import authenticate
 from service.compression import compress_responses
 from service.cross_site import CrossSite
 from service.errors import handle_errors, problem_body
-from service.in_flight import IN_FLIGHT, InFlight
+from service.in_flight import IN_FLIGHT, InFlight, is_monitoring
+from service.metrics import exposition
+from service.metrics.access import Scrapers
+from service.metrics.sampling import SAMPLER
+from service.metrics.sources import sampler_of
 from service.page_routes import PageRoutes
 from service.rate_limits import limit_passwords, limit_rate
 from service.request_ids import REQUEST_IDS, RequestIds
@@ -37,7 +40,8 @@ CHANGES = web.AppKey("changes", ChangesHandlers)
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """The application; it opens no files or connections of its own."""
-    in_flight, cross_site, request_ids = InFlight(settings), CrossSite(settings), RequestIds()
+    in_flight = InFlight(settings, lambda: store.feed.has_lost_primary)
+    cross_site, request_ids = CrossSite(settings), RequestIds()
     responses, fragments = ByteCache(RESPONSE_BYTES), ByteCache(FRAGMENT_BYTES)
     error_pages = ErrorPages(store.site, (store.site.namespace, *settings.aliases))
     outer = [
@@ -56,15 +60,15 @@ def create_app(settings: Settings, store: Store) -> web.Application:
     app.add_routes(editor.routes(store, store.site, shared, store.tokens.caller))
     app.add_routes(static_pages.routes(store.site))
     app.add_routes(health.routes(store))
+    app[SAMPLER] = sampler_of(store, shared, in_flight)
+    app.add_routes(exposition.routes(Scrapers(settings, store.tokens), app[SAMPLER]))
     return app
 
 
 def inner_middlewares(settings: Settings, store: Store, cross_site: CrossSite) -> list[Middleware]:
     """The inner middlewares, in the order in which a request passes them."""
     middlewares = [limit_rate(settings)] if settings.rate_limit else []
-    middlewares.append(limit_passwords(settings))
-    if not store.started:
-        middlewares.append(require_started(store))
+    middlewares += [limit_passwords(settings), require_usable(store)]
     return [*middlewares, authenticate(settings, store.tokens, PageRoutes(settings), cross_site.check)]
 
 
@@ -90,13 +94,14 @@ def mount(app: web.Application, prefix: str, table: Iterable[Operation]) -> None
                     resource(path).add_route("HEAD", operation.handler)
 
 
-def require_started(store: Store) -> Middleware:
-    """Reject requests until the database is set up: nothing may be written before the indexes exist."""
+def require_usable(store: Store) -> Middleware:
+    """Reject requests until the database is set up, because nothing may be written before the indexes exist,
+    and while it is restored."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not store.started and not request.path.startswith(("/health/", "/docs")):
-            raise Unavailable
+        if not is_monitoring(request) and not request.path.startswith("/docs"):
+            await store.require_usable()
         return await handler(request)
 
     return middleware

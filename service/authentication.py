@@ -13,6 +13,7 @@ from handlers.editor.cookie import COOKIE, cleared_cookie
 from handlers.records import CALLER
 from schemas.caller import EVERYBODY, PUBLIC, Caller
 from schemas.errors import Unauthenticated
+from service.in_flight import is_monitoring
 from service.page_routes import PageRoutes
 from service.store.tokens import Tokens
 
@@ -64,8 +65,9 @@ def authenticate(
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        # An unknown route is 404 for every caller: routing comes before authentication.
-        if request.match_info.http_exception is None:
+        # An unknown route is 404 for every caller: routing comes before authentication. Monitoring must not
+        # wait for the database; the metrics have an authentication of their own.
+        if request.match_info.http_exception is None and not is_monitoring(request):
             request[CALLER] = await caller_of(request)
             check(request)
         return await handler(request)

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from schemas.errors import UnderRestore
+
 log = logging.getLogger("kalends.background")
 
 
@@ -37,7 +39,8 @@ class BackgroundTasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()):
+        error = None if task.cancelled() else task.exception()
+        if error and not isinstance(error, UnderRestore):  # a restore replaces what the task was about
             log.error("%s failed", task.get_name(), exc_info=error)
 
     async def finish(self, seconds: float) -> None:

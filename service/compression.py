@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from handlers.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.prepared_response import OutgoingResponse, PreparedResponse, compressed_tag
 from handlers.response_cache import ByteCache
 from handlers.streamed_response import StreamedResponse
+from handlers.time_slices import let_others_run
 
 MIN_COMPRESSIBLE_BYTES = 1000
 """Size in bytes below which compression gains nothing."""
 MAX_BYTES_ON_LOOP = 100_000
 """Size in bytes above which compression runs in a thread."""
+THREADS = ThreadPoolExecutor(2, "compression")
+"""Not those of the event loop: while MongoDB does not answer, all of them wait for it."""
 COMPRESSION_LEVEL = 4
 ENCODING_WBITS = {"gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 ACCEPT_ENCODING_ITEM = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?", re.ASCII)
@@ -45,9 +49,12 @@ def compress_responses(cache: ByteCache) -> Middleware:
     async def compressed(original: PreparedResponse, coding: str) -> PreparedResponse:
         # Callers may get the same body with different headers.
         key = ("compressed", coding, original.status, original.tag, original.headers.get("Cache-Control"))
-        if original.tag and (cached := cache.take(*key)) is not None:
-            return cast(PreparedResponse, cached)
-        result = await compress_response(original, coding)
+        cached = cast(PreparedResponse | None, cache.take(*key) if original.tag else None)
+        if cached and cached.headers.get("Last-Modified") == original.headers.get("Last-Modified"):
+            return cached
+        await let_others_run()
+        body = cached.body if cached else await compress_body(original.body, coding)
+        result = PreparedResponse(body, compressed_headers(original, coding), original.status)
         if original.tag:
             cache.keep(result, result.size, *key)
         return result
@@ -74,12 +81,13 @@ def is_compressible(response: web.StreamResponse) -> bool:
     return isinstance(response, StreamedResponse) and not response.is_endless
 
 
-async def compress_response(original: PreparedResponse, coding: str) -> PreparedResponse:
-    body, is_long = original.body, len(original.body) > MAX_BYTES_ON_LOOP
-    result = await asyncio.to_thread(compress, body, coding) if is_long else compress(body, coding)
-    tagged = (
-        {"ETag": f"W/{original.tag}"} if original.tag else {}
-    )  # a weak ETag: same content, different bytes
-    return PreparedResponse(
-        result, {**original.headers, "Content-Encoding": coding, **tagged}, original.status
-    )
+async def compress_body(body: bytes, coding: str) -> bytes:
+    if len(body) <= MAX_BYTES_ON_LOOP:
+        return compress(body, coding)
+    return await asyncio.get_running_loop().run_in_executor(THREADS, compress, body, coding)
+
+
+def compressed_headers(original: PreparedResponse, coding: str) -> dict[str, str]:
+    """The headers of a compressed response: other bytes have another ETag."""
+    tagged = {"ETag": compressed_tag(original.tag, coding)} if original.tag else {}
+    return {**original.headers, "Content-Encoding": coding, **tagged}

@@ -12,12 +12,18 @@ from aiohttp import web
 from config import Settings
 from schemas.errors import Forbidden
 from schemas.language import Text
+from service import metrics
 from service.page_routes import PageRoutes
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-ALLOWED_READ_HEADERS = "Authorization, X-Event-Password, If-None-Match"
-ALLOWED_WRITE_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, X-Event-Password"
-EXPOSED_HEADERS = "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After"
+ALLOWED_READ_HEADERS = "Authorization, X-Event-Password, If-None-Match, If-Modified-Since"
+ALLOWED_WRITE_HEADERS = (
+    "Authorization, Content-Type, If-Match, If-None-Match, If-Unmodified-Since, Idempotency-Key, "
+    "X-Event-Password"
+)
+EXPOSED_HEADERS = (
+    "X-TEC-Total, X-TEC-TotalPages, Link, ETag, Location, X-Request-Id, Retry-After, Idempotency-Replayed"
+)
 HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
 MAX_QUOTED_CHARS = 200
 
@@ -53,7 +59,7 @@ class CrossSite:
 
     def add_cors_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """Add the CORS headers that let scripts of allowed origins read the response or send the request."""
-        if (origin := request.headers.get("Origin")) is None:
+        if (origin := request.headers.get("Origin")) is None or request.path == metrics.PATH:
             return
         is_named = origin.lower() in self._named_origins
         method = request.headers.get("Access-Control-Request-Method", request.method)

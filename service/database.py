@@ -11,9 +11,10 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from config import Settings
-from service.embedded import choose_directory, embedded_mongod, running_uri
+from service.embedded import EmbeddedError, choose_directory, embedded_mongod, has_data, running_uri
 from service.site import site_of
 from service.store import Store, open_store
+from service.store.mongo.client import Database, connect
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,11 @@ class Opened(NamedTuple):
 
 
 @asynccontextmanager
-async def located(settings: Settings, *, shared: bool = True) -> AsyncIterator[Location]:
-    """The configured MongoDB, the embedded one of a running service if `shared`, or a new embedded one."""
+async def located(
+    settings: Settings, *, shared: bool = True, must_exist: bool = False
+) -> AsyncIterator[Location]:
+    """The configured MongoDB, the embedded one of a running service if `shared`, or a new embedded one. With
+    `must_exist`, a directory without data raises EmbeddedError."""
     if settings.mongodb_uri:
         yield Location(settings.mongodb_uri, settings.database)
         return
@@ -53,8 +57,20 @@ async def located(settings: Settings, *, shared: bool = True) -> AsyncIterator[L
     if uri := running_uri(chosen.path) if shared else None:
         yield Location(uri, settings.database, chosen.path)
         return
+    if must_exist and not has_data(chosen.path):
+        raise EmbeddedError(f"there is no data in {chosen.path}: set KALENDS_DATA_DIR or KALENDS_MONGODB_URI")
     async with embedded_mongod(chosen.path) as uri:
         yield Location(uri, settings.database, chosen.path)
+
+
+@asynccontextmanager
+async def connected(location: Location) -> AsyncIterator[Database]:
+    """The database at a location, without a store."""
+    client = connect(location.uri)
+    try:
+        yield client[location.database]
+    finally:
+        client.close()
 
 
 @asynccontextmanager

@@ -46,10 +46,12 @@ STATUS_AND_CODE: dict[type[Problem], tuple[int, str]] = {
     errors.UriTooLong: (414, "rest_uri_too_long"),
     errors.UnsupportedType: (415, "rest_unsupported_media_type"),
     errors.ExpectationFailed: (417, "rest_expectation_failed"),
+    errors.IdempotencyKeyReused: (422, "rest_idempotency_key_reused"),
     errors.TooMany: (429, "rest_too_many_requests"),
     errors.HeadersTooLarge: (431, "rest_headers_too_large"),
     errors.Disconnected: (499, "rest_client_closed_request"),
     errors.Unavailable: (503, "rest_unavailable"),
+    errors.UnderRestore: (503, "rest_unavailable"),
 }
 PROBLEM_OF_EXCEPTION: dict[type[Exception], type[Problem]] = {
     web.HTTPNotFound: errors.NoRoute,
@@ -96,6 +98,7 @@ def handle_errors(
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         ids.assign(request)
+        request["resource"] = request.match_info.route.resource
         try:
             response = await handler(request)
         except Exception as error:  # even a bug must get the standard error body

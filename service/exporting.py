@@ -20,7 +20,7 @@ from service.imports.ndjson.export_source import HEADER, INSTANCE, linked_fields
 from service.imports.site.values import TIMES, unambiguous_time
 from service.progress import Progress
 from service.store import Store
-from service.store.records.drafting import parent_field
+from service.store.records.parents import parent_field
 
 BATCH = 200
 ORDER = sorted(KINDS, key=lambda kind: bool(kind.links))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -12,16 +12,21 @@ from aiohttp.typedefs import Handler
 
 from config import Settings
 from handlers.streamed_response import StreamedResponse
+from handlers.time_slices import let_others_run
 from schemas.errors import Unavailable
 from schemas.language import Text
+from service import metrics
 from service.acceptor import Acceptor
+from service.metrics.definitions import SHED
 from service.shutdown import Shutdown, Urgency
 
 DRAIN_SECONDS = 20.0
 """Seconds that requests in flight get to complete during shutdown."""
 DRAIN_POLL_SECONDS = 0.1
 """Seconds between checks of the remaining connections, and before the first one is closed."""
-OVERDUE_CHECK_SECONDS = 0.5
+SECONDS_WITHOUT_PRIMARY = 2.0
+"""Seconds after which a request is cancelled while MongoDB elects a primary, which may take much longer."""
+OVERDUE_CHECK_SECONDS = 0.25
 """Seconds between checks for overdue requests: a timer for each request would be too expensive."""
 
 BUSY = Text("The service is busy; try again.")
@@ -31,9 +36,9 @@ def is_endless(response: web.StreamResponse) -> bool:
     return isinstance(response, StreamedResponse) and response.is_endless
 
 
-def is_health(request: web.Request) -> bool:
-    """Health checks are exempt from the rate and concurrency limits."""
-    return request.path.startswith("/health/")
+def is_monitoring(request: web.Request) -> bool:
+    """Health checks and scrapes of metrics are exempt from the rate and concurrency limits."""
+    return request.path.startswith("/health/") or request.path == metrics.PATH
 
 
 @dataclass(eq=False, slots=True)
@@ -42,14 +47,15 @@ class PendingRequest:
 
     connection: object
     task: asyncio.Task[object]
-    deadline: float
+    arrived_at: float
     is_timed_out: bool = False
 
 
 class InFlight:
     """All requests in flight, in order of arrival."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, has_lost_primary: Callable[[], bool]) -> None:
+        self._has_lost_primary = has_lost_primary
         self._max_concurrent = settings.max_concurrent
         self._timeout_seconds = settings.request_seconds
         self._pending: dict[PendingRequest, None] = {}
@@ -64,10 +70,12 @@ class InFlight:
     @web.middleware
     async def enforce_limits(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Reject requests above the concurrency limit, and cancel those that exceed the time limit."""
-        if len(self._pending) + len(self._streams) >= self._max_concurrent and not is_health(request):
-            raise Unavailable(BUSY)
+        if len(self._pending) + len(self._streams) >= self._max_concurrent and not is_monitoring(request):
+            raise self._busy_error()
         pending = self._track(request)
         try:
+            if not is_monitoring(request):
+                await let_others_run()
             response = await handler(request)
         except asyncio.CancelledError:
             if not pending.is_timed_out:
@@ -77,8 +85,16 @@ class InFlight:
         finally:
             del self._pending[pending]
         if is_endless(response) and len(self._endless) >= self._max_concurrent:
-            raise Unavailable(BUSY)
+            raise self._busy_error()
         return response
+
+    def _busy_error(self) -> Unavailable:
+        SHED.inc()
+        return Unavailable(BUSY)
+
+    def count(self) -> dict[str, int]:
+        """The numbers of requests and responses in flight, by state."""
+        return {"handled": len(self._pending), "streamed": len(self._streams), "endless": len(self._endless)}
 
     @contextmanager
     def streaming(self, response: StreamedResponse, connection: object) -> Iterator[None]:
@@ -104,23 +120,27 @@ class InFlight:
         task = asyncio.current_task()
         assert task
         loop = task.get_loop()
-        pending = PendingRequest(request.protocol, task, loop.time() + self._timeout_seconds)
+        pending = PendingRequest(request.protocol, task, loop.time())
         self._pending[pending] = None
         if self._timer is None:
             self._timer = loop.call_later(OVERDUE_CHECK_SECONDS, self._cancel_overdue, loop)
         return pending
 
     def _cancel_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
-        for pending in list(self._overdue(loop.time())):
+        limit: float = self._timeout_seconds
+        if self._has_lost_primary():
+            limit = min(limit, SECONDS_WITHOUT_PRIMARY)
+        for pending in list(self._overdue(loop.time() - limit)):
             pending.is_timed_out = True
             pending.task.cancel()
         self._timer = (
             loop.call_later(OVERDUE_CHECK_SECONDS, self._cancel_overdue, loop) if self._pending else None
         )
 
-    def _overdue(self, now: float) -> Iterator[PendingRequest]:
+    def _overdue(self, latest: float) -> Iterator[PendingRequest]:
+        """The requests that arrived at a time or before."""
         for pending in self._pending:
-            if pending.deadline > now:
+            if pending.arrived_at > latest:
                 return
             if not pending.is_timed_out:
                 yield pending

@@ -16,6 +16,7 @@ from service.background import background_task
 from service.failures import Failures, brief
 from service.migrations import DatabaseTooNew
 from service.store import Store
+from service.store.restores import RestoreUnderWay
 
 log = logging.getLogger("kalends.store")
 MAINTENANCE_SECONDS = 5.0
@@ -40,7 +41,7 @@ class Maintenance:
             self._starting.succeeded()
         except ConnectionFailure as error:
             log.debug("MongoDB cannot be reached yet: %s", brief(error))
-        except (PyMongoError, DatabaseTooNew) as error:
+        except (PyMongoError, DatabaseTooNew, RestoreUnderWay) as error:
             self._starting.failed(error)
 
     async def run(self) -> None:

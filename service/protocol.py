@@ -23,6 +23,7 @@ from schemas.language import Text
 from service.errors import problem_response, response_to
 from service.in_flight import IN_FLIGHT, InFlight
 from service.malformed import MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES, unknown_method
+from service.metrics.requests import count_response
 from service.request_ids import REQUEST_IDS, RequestIds
 from service.request_log import RequestLog, log
 
@@ -58,10 +59,13 @@ class Connection(RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Send a response. A streamed one is in flight until it is sent; the others are sent at once."""
-        if not isinstance(resp, StreamedResponse):
-            return await super().finish_response(request, resp, start_time)
-        with self._in_flight.streaming(resp, self):
-            return await super().finish_response(request, resp, start_time)
+        try:
+            if not isinstance(resp, StreamedResponse):
+                return await super().finish_response(request, resp, start_time)
+            with self._in_flight.streaming(resp, self):
+                return await super().finish_response(request, resp, start_time)
+        finally:
+            count_response(request, resp)
 
     def handle_error(
         self,

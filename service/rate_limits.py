@@ -15,7 +15,7 @@ from config import Settings
 from handlers.records import WRONG_PASSWORD
 from schemas.errors import PasswordNeeded, TooMany
 from schemas.event import EVENT
-from service.in_flight import is_health
+from service.in_flight import is_monitoring
 
 WINDOW_SECONDS = 60.0
 MAX_WRONG_PASSWORDS = 10
@@ -90,7 +90,7 @@ def limit_rate(settings: Settings) -> Middleware:
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if is_health(request):
+        if is_monitoring(request):
             return await handler(request)
         used, seconds = window.usage(client_of(request, settings), 1)
         request["headers"] |= {

@@ -5,8 +5,12 @@ from __future__ import annotations
 import itertools
 import secrets
 import time
+from contextvars import ContextVar
 
 from aiohttp import web
+
+CURRENT_ID: ContextVar[str] = ContextVar("request_id", default="-")
+"""The id of the request for which this task or thread works; `-` for background work."""
 
 
 class RequestIds:
@@ -19,7 +23,9 @@ class RequestIds:
         """Assign an id to a request, in the headers of its future response, and record its start time."""
         # The event loop's clock has a resolution of one millisecond.
         request["started_at"] = time.perf_counter()
-        request["headers"] = {"X-Request-Id": f"{self._process}{next(self._numbers):08x}"}
+        id = f"{self._process}{next(self._numbers):08x}"
+        request["headers"] = {"X-Request-Id": id}
+        CURRENT_ID.set(id)
 
 
 REQUEST_IDS = web.AppKey("request_ids", RequestIds)

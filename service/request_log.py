@@ -11,6 +11,7 @@ from aiohttp.abc import AbstractAccessLogger
 
 from handlers.records import CALLER
 from schemas.caller import EVERYBODY
+from service.metrics import PATH
 from service.request_ids import id_of
 
 log = logging.getLogger("kalends.requests")
@@ -28,8 +29,8 @@ class RequestLog(AbstractAccessLogger):
 
     def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
         path = path_of(request)
-        # Health checks come every few seconds and would flood the log.
-        level = logging.DEBUG if path.startswith("/health/") else logging.INFO
+        # Health checks and scrapes come every few seconds and would flood the log.
+        level = logging.DEBUG if path.startswith("/health/") or path == PATH else logging.INFO
         if self.logger.isEnabledFor(level):
             record = self.logger.makeRecord(self.logger.name, level, "", 0, LINE_FORMAT, (), None)
             record.fields = fields = {

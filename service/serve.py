@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,17 +24,22 @@ from service.acceptor import Acceptor
 from service.announcing import announcing
 from service.app import CHANGES, create_app
 from service.authentication import anonymous_caller
-from service.database import Location, located
+from service.background import background_task
+from service.database import Location, connected, located
 from service.demo.filling import fill_demo
 from service.die_with_parent import die_with_parent
 from service.in_flight import IN_FLIGHT
 from service.maintenance import maintained
+from service.metrics.commands import CommandMetrics
+from service.metrics.database_state import observe_database
+from service.metrics.definitions import COMMANDS_RUNNING
+from service.metrics.processes import shared_directory
+from service.metrics.sampling import SAMPLER
 from service.migrations import stored_form
 from service.protocol import Runner
 from service.shutdown import Shutdown, Urgency
 from service.site import site_of
 from service.store import unstarted_store
-from service.store.mongo.client import connect
 from service.webhooks.delivery import delivering
 
 KEEPALIVE_SECONDS = 20
@@ -93,12 +98,9 @@ async def serve(settings: Settings, *, demo: bool = False) -> None:
 
 async def check_database(location: Location) -> None:
     """Report an invalid URI or a database of a newer version at once, in one line."""
-    client = connect(location.uri)
-    try:
+    async with connected(location) as database:
         with suppress(PyMongoError), pymongo.timeout(CHECK_SECONDS):
-            await stored_form(client[location.database])
-    finally:
-        client.close()
+            await stored_form(database)
 
 
 def handle_signals(shutdown: Shutdown) -> None:
@@ -155,10 +157,13 @@ async def serve_socket(
 
 async def ready_app(settings: Settings, stack: AsyncExitStack) -> web.Application:
     """The application and its store, which is closed with the stack."""
-    uri, site = settings.mongodb_uri, site_of(settings)
-    store = await stack.enter_async_context(unstarted_store(uri, settings.database, site))
+    uri, site, commands = settings.mongodb_uri, site_of(settings), CommandMetrics(settings.slow_ms)
+    store = await stack.enter_async_context(unstarted_store(uri, settings.database, site, [commands]))
     await stack.enter_async_context(maintained(store, anonymous_caller(settings.auth_mode)))
     app = create_app(settings, store)
+    app[SAMPLER].watch_gauge(COMMANDS_RUNNING, lambda: commands.running)
+    await stack.enter_async_context(background_task(app[SAMPLER].run()))
+    await stack.enter_async_context(background_task(observe_database(store)))
     await stack.enter_async_context(delivering(store, app[CHANGES], settings))
     return app
 
@@ -167,7 +172,14 @@ async def serve_with_workers(settings: Settings, listener: socket.socket, shutdo
     """Run the workers under gunicorn, which replaces dead ones and restarts all of them on SIGHUP."""
     # The manager inherits this, so that an early SIGHUP does not kill it before it has installed a handler.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    manager = await start_manager(settings, listener)
+    with shared_directory() as metrics:
+        await run_manager(settings, listener, shutdown, metrics)
+
+
+async def run_manager(
+    settings: Settings, listener: socket.socket, shutdown: Shutdown, variables: Mapping[str, str]
+) -> None:
+    manager = await start_manager(settings, listener, variables)
     # The workers hold the socket now: once they close it, new connections are refused.
     listener.close()
     handle_hangup(shutdown, lambda: send_signal(manager, signal.SIGHUP))
@@ -178,11 +190,11 @@ async def serve_with_workers(settings: Settings, listener: socket.socket, shutdo
         raise WorkersEnded(f"the workers ended with status {status}")
 
 
-async def start_manager(settings: Settings, listener: socket.socket) -> Process:
+async def start_manager(settings: Settings, listener: socket.socket, variables: Mapping[str, str]) -> Process:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     # Import the same modules as this process, whatever the working directory contains.
     path = os.pathsep.join(filter(None, [str(PROJECT_ROOT), os.environ.get("PYTHONPATH", "")]))
-    environment |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    environment |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", **variables}
     return await asyncio.create_subprocess_exec(
         *die_with_parent(sys.executable, "-m", "service.workers", str(listener.fileno())),
         env=environment | settings.variables(),

@@ -18,6 +18,7 @@ from gunicorn.workers import base
 from config import Settings, read_settings
 from config.logs import configure
 from service.in_flight import DRAIN_SECONDS
+from service.metrics.processes import forget_gauges, remove_directory
 from service.serve import serve_socket
 from service.shutdown import Shutdown, Urgency
 
@@ -121,6 +122,8 @@ class Workers(BaseApplication):  # type: ignore[misc]
             "logger_class": ManagerLog,
             "loglevel": "warning",
             "proc_name": "kalends",
+            "child_exit": lambda manager, worker: forget_gauges(worker.pid),
+            "on_exit": lambda manager: remove_directory(),
         }
         for name, value in options.items():
             self.cfg.set(name, value)
@@ -135,4 +138,5 @@ class Workers(BaseApplication):  # type: ignore[misc]
 if __name__ == "__main__":
     settings = read_settings(os.environ, {})
     configure(settings.log_level, settings.log_format)
+    forget_gauges(os.getpid())  # the manager serves nothing, but has imported the metrics
     Workers(settings, int(sys.argv[1])).run()

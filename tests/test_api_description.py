@@ -564,11 +564,20 @@ class Provoker:
         return (await self.api.send("GET", path, **known))[0]
 
     async def _creating(self, path: str, kind: Kind) -> dict[str, int]:
+        taken, key = {"If-None-Match": "*"}, {"Idempotency-Key": "once"}
+        other = await self.record(kind)
+        await self.api.post(path, dict(kind.example) | {kind.name_field: "Once"}, headers=key)
         return {
+            "slug taken": (await self.api.post(path, self._same_name(kind, other), headers=taken))[0],
+            "another body": (await self.api.post(path, {kind.name_field: "Twice"}, headers=key))[0],
             "good": (await self.api.post(path, dict(kind.example)))[0],
             "missing": (await self.api.post(path, {}))[0],
             "forbidden": (await self.roles["viewer"].post(path, dict(kind.example)))[0],
         } | await self._bodies("POST", path)
+
+    def _same_name(self, kind: Kind, other: Any) -> dict[str, Any]:
+        name = other[kind.name_field]
+        return {key: value for key, value in kind.example.items() if key != "slug"} | {kind.name_field: name}
 
     async def _bodies(self, method: str, path: str) -> dict[str, int]:
         plain = {"data": b"x", "headers": {"Content-Type": "text/plain"}}

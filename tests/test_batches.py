@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 import pytest
 from pymongo.errors import AutoReconnect
@@ -50,6 +51,27 @@ async def test_who_asks_while_a_look_is_under_way_waits_for_the_next() -> None:
     await asyncio.sleep(0)
     assert await asyncio.gather(first, batch.load(1), batch.load(2)) == [1, 1, 4]
     assert looks.made == [[1], [1, 2]]
+
+
+async def test_a_batch_has_the_context_of_its_own_first_caller() -> None:
+    """Not of the one whose batch has just ended, nor of later ones."""
+    caller: ContextVar[str] = ContextVar("caller", default="nobody")
+    seen: list[tuple[list[int], str]] = []
+
+    async def look(asked: Sequence[int]) -> dict[int, int]:
+        seen.append((list(asked), caller.get()))
+        await asyncio.sleep(0.01)
+        return {}
+
+    batch = Batcher[int, int](look, max_batch=2)
+
+    async def ask(number: int) -> None:
+        caller.set(f"caller {number}")
+        await batch.load(number)
+
+    await asyncio.gather(*map(ask, range(4)))
+    assert seen == [([0, 1], "caller 0"), ([2, 3], "caller 2")]
+    assert (batch.calls, batch.batches, batch.waiting) == (4, 2, 0)
 
 
 async def test_nobody_waits_for_a_slow_batch() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from bson import ObjectId, Timestamp
+from pymongo import ReadPreference
 from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
 from schemas.errors import NotFound
@@ -225,3 +226,10 @@ def test_a_new_primary_is_believed_once_it_has_committed_a_write_of_its_own_term
 def test_the_database_must_be_a_replica_set() -> None:
     with pytest.raises(ConfigurationError, match="must name a replica set"):
         read_clock(Member({"msg": "isdbgrid", "isWritablePrimary": True}))  # type: ignore[arg-type]
+
+
+async def test_the_uri_cannot_choose_a_secondary() -> None:
+    """One may lag behind what the clock of the primary has confirmed."""
+    opened = client.connect("mongodb://127.0.0.1:1/?replicaSet=rs0&readPreference=secondaryPreferred")
+    assert opened.read_preference == ReadPreference.PRIMARY
+    opened.close()

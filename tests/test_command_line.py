@@ -45,6 +45,7 @@ def outcome(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int | str | No
         ([], "usage: kalends [-h] [--version] COMMAND"),
         (["token"], "usage: kalends token [-h] ACTION"),
         (["serve", "--help"], "usage: kalends serve [-h]"),
+        (["doctor", "--help"], "usage: kalends doctor [-h]"),
         (["--version"], f"kalends {VERSION}\n"),
     ],
 )

@@ -69,7 +69,8 @@ async def test_pages_of_named_origins_may_ask_to_write(make_api: MakeApi, mode: 
     allowed = await preflight(api, SITE, "PATCH")
     assert allowed["Origin"] == SITE
     assert set(allowed["Methods"].split(", ")) >= {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
-    assert {"authorization", "content-type", "if-match", "if-none-match", "x-event-password"} == set(
+    conditions = {"if-match", "if-none-match", "if-unmodified-since", "idempotency-key"}
+    assert conditions | {"authorization", "content-type", "x-event-password"} == set(
         allowed["Headers"].lower().split(", ")
     )
     assert api.headers["Access-Control-Max-Age"] == "86400"

@@ -7,14 +7,21 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from pymongo.uri_parser import parse_uri
 
 from config import FIELDS, read_settings
 from tests.test_house import MAY_IMPORT
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = (ROOT / ".env.example").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+REPLICAS = {name: one for name, one in COMPOSE.items() if "replicas" in one.get("profiles", ())}
+MEMBERS = ["mongodb-1", "mongodb-2", "mongodb-3"]
+BALANCED = ["kalends-1", "kalends-2"]
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
@@ -42,6 +49,58 @@ def test_the_compose_file_reads_the_settings_from_a_file() -> None:
     assert "env_file:\n      - path: .env\n        required: false\n" in text
     named = re.findall(r"^      KALENDS_(\w+):", text, re.MULTILINE)
     assert {name.lower() for name in named} <= FIELDS.keys()
+
+
+def test_without_a_profile_there_is_one_service_on_one_member() -> None:
+    assert [name for name, one in COMPOSE.items() if "profiles" not in one] == ["kalends", "mongodb"]
+    assert list(COMPOSE["kalends"]["depends_on"]) == ["mongodb"]
+    assert COMPOSE["mongodb"]["volumes"] == ["data:/data/db"]
+
+
+def test_the_profile_is_complete_and_starts_nothing_else() -> None:
+    """`docker compose up balancer` starts what it depends on, which must be in the profile, and no more."""
+    assert list(REPLICAS) == ["balancer", *BALANCED, *MEMBERS]
+    assert list(REPLICAS["balancer"]["depends_on"]) == BALANCED
+    assert all(list(REPLICAS[name]["depends_on"]) == MEMBERS for name in BALANCED)
+    assert all("depends_on" not in REPLICAS[name] for name in MEMBERS)
+    waited_for = [one for service in REPLICAS.values() for one in service.get("depends_on", {}).values()]
+    assert all(one == {"condition": "service_healthy"} for one in waited_for)
+
+
+@pytest.mark.parametrize("name", BALANCED)
+def test_a_service_of_the_profile_knows_all_members_and_is_otherwise_the_same(name: str) -> None:
+    own, single = REPLICAS[name], COMPOSE["kalends"]
+    parsed = parse_uri(own["environment"]["KALENDS_MONGODB_URI"])
+    assert parsed["nodelist"] == [(member, 27017) for member in MEMBERS]
+    assert f"--replSet={parsed['options']['replicaSet']}" in REPLICAS[MEMBERS[0]]["command"]
+    assert own["ports"] == []
+    assert own["stop_grace_period"] == "30s"
+    differing = {key for key in own | single if own.get(key) != single.get(key)}
+    assert differing == {"profiles", "depends_on", "environment", "ports"}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_member_has_its_own_data_and_only_the_first_one_initiates_the_set(name: str) -> None:
+    own = REPLICAS[name]
+    assert own["volumes"] == [f"data-{name[-1]}:/data/db"]
+    assert own["command"] == REPLICAS[MEMBERS[0]]["command"]
+    assert own["command"][-1] == COMPOSE["mongodb"]["command"][-1]
+    check = own["healthcheck"]["test"][-1]
+    assert "quit(db.hello().primary ? 0 : 1)" in check
+    assert ("rs.initiate" in check) == (name == MEMBERS[0])
+    hosts = [f"{member}:27017" for member in MEMBERS if name == MEMBERS[0]]
+    assert re.findall(r'"(mongodb-\d:\d+)"', check) == hosts
+
+
+def test_only_the_balancer_is_published_and_it_knows_both_services() -> None:
+    assert [name for name, one in REPLICAS.items() if one.get("ports")] == ["balancer"]
+    balancer = REPLICAS["balancer"]
+    assert balancer["ports"] == COMPOSE["kalends"]["ports"]
+    assert balancer["healthcheck"]["test"][-1].endswith("/health/ready")
+    file = ROOT / "deploy/balancer.Caddyfile"
+    assert balancer["volumes"] == [f"./{file.relative_to(ROOT)}:/etc/caddy/Caddyfile:ro"]
+    proxies = re.findall(r"reverse_proxy (?:@\w+ )?(.*) \{", file.read_text())
+    assert proxies == [" ".join(f"{name}:{{$KALENDS_PORT}}" for name in BALANCED)] * 2
 
 
 def test_the_image_has_all_packages_and_the_command() -> None:
@@ -74,8 +133,10 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("caddy"), reason="caddy is not installed")
-def test_caddy_accepts_its_file() -> None:
-    file = ROOT / "deploy/Caddyfile"
+@pytest.mark.parametrize("name", ["Caddyfile", "balancer.Caddyfile"])
+def test_caddy_accepts_its_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KALENDS_PORT", "8080")
+    file = ROOT / "deploy" / name
     checked = run("caddy", "validate", "--config", file, "--adapter", "caddyfile")
     assert checked.returncode == 0, checked.stderr
     assert run("caddy", "fmt", file).stdout == file.read_text()

@@ -85,7 +85,7 @@ async def test_typed_data_of_a_new_venue_survives_a_conflict(api: Api) -> None:
 
 
 def without_times(record: Any) -> dict[str, Any]:
-    hidden = ("modified_utc", "version", "last_change", "tok", "text", "claim")
+    hidden = ("modified_utc", "has_own_time", "version", "last_change", "tok", "text", "claim")
     return {name: value for name, value in record.items() if name not in hidden and value is not None}
 
 

@@ -20,6 +20,7 @@ from tests.test_importing import REPOSITORY, Importer
 
 DERIVED = {
     "modified_utc",
+    "has_own_time",
     "import_key",
     "import_hash",
     "last_change",

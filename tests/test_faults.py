@@ -258,7 +258,7 @@ async def test_a_service_starts_without_its_database_and_waits_for_it(data_dir: 
     async with embedded_mongod(tmp_path / "mongod") as uri:
         pass
     output = data_dir.with_suffix(".out")
-    async with waiting(data_dir, MONGODB_URI=uri) as service:
+    async with waiting(data_dir, MONGODB_URI=uri, SLOW_MS="0") as service:
         assert (await answer_of(f"{service.root}/health/ready"))[0] == 503
         status, problem, headers = await answer_of(f"{service.api}/events")
         assert (status, problem["code"], headers["Retry-After"]) == (503, "rest_unavailable", "5")

@@ -41,7 +41,7 @@ def test_imports_run_one_way() -> None:
 
 FLOORS = (
     "mongo",
-    "event_changes record_changes change_feed change_watcher log_rows search tokens undo webhooks",
+    "event_changes record_changes change_feed change_watcher log_rows restores search tokens undo webhooks",
     "links",
     "change_log",
     "records lists",

@@ -45,7 +45,7 @@ async def test_a_database_of_the_first_version_is_upgraded(
     await agrees(store)
     after = {row["_id"]: row async for row in old["events"].find()}
     assert after.keys() == before.keys()
-    derived = {"debt", "told", "venue", "version", "modified_utc", "import_key"}
+    derived = {"debt", "told", "venue", "version", "modified_utc", "has_own_time", "import_key"}
     for id, event in before.items():
         kept = {name: value for name, value in event.items() if name not in derived}
         assert {name: value for name, value in after[id].items() if name not in derived} == kept

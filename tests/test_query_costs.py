@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
-from motor.motor_asyncio import AsyncIOMotorClient
 from pymongo.monitoring import (
     CommandFailedEvent,
     CommandListener,
@@ -19,9 +18,8 @@ from pymongo.monitoring import (
 from config import Settings
 from schemas.site import Site
 from service.app import create_app
-from service.store import Store, open_store
+from service.store import Store, unstarted_store
 from service.store.lists import pages, totals
-from service.store.mongo import client
 from tests.conftest import Api
 
 EVENTS = 60
@@ -83,8 +81,8 @@ async def api(
     aiohttp_client: Any, mongodb_uri: str, store: Store, commands: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Api]:
     """An API whose commands to the database are counted."""
-    monkeypatch.setattr(client, "AsyncIOMotorClient", partial(AsyncIOMotorClient, event_listeners=[commands]))
-    async with open_store(mongodb_uri, store.database.name, Site()) as own:
+    async with unstarted_store(mongodb_uri, store.database.name, Site(), [commands]) as own:
+        await own.start()
         # Events are counted beside the requests, at any time.
         monkeypatch.setattr(own.log, "update_soon", lambda: None)
         yield Api(await aiohttp_client(create_app(Settings(), own)), own)

@@ -9,6 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from config import FIELDS
 from schemas import KINDS
 from service.mongodb_versions import RECOMMENDED_VERSIONS
@@ -17,6 +19,10 @@ from tests.test_api_description import MORE_BODY, MORE_QUERY
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+FOLDERS = (".", "benchmarks", "deploy", "docs")
+DOCUMENTS = [
+    str(path.relative_to(ROOT)) for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))
+]
 
 
 def requests() -> list[tuple[list[str], str]]:
@@ -75,3 +81,19 @@ def test_every_addition_to_the_interface_is_listed() -> None:
     expected["every list"] = {"modified_after"}
     bodies = {f"{plural.removesuffix('s')} fields": names for plural, names in MORE_BODY.items()}
     assert listed == expected | bodies | {"every route": {"lang"}, "every list and record": {"fields"}}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_link_to_a_file_or_heading_leads_somewhere(name: str) -> None:
+    file = ROOT / name
+    for address in re.findall(r"\]\((?!https?:)([^)\s]+)\)", file.read_text()):
+        path, _, heading = address.partition("#")
+        target = file.parent / path if path else file
+        assert target.exists(), address
+        assert not heading or heading in headings(target.read_text()), address
+
+
+def headings(text: str) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}

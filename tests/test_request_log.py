@@ -243,3 +243,26 @@ async def test_a_process_logs_no_request_if_told_so(tmp_path: Path, mongodb_uri:
         service.process.terminate()
         await service.end()
         assert "/events" not in service.errors.read_text()
+
+
+@pytest.mark.parametrize("kind", ["shed", "malformed", "page", "stream", "metrics"])
+async def test_every_answer_has_the_id_of_its_line(lines: Lines, make_api: MakeApi, kind: str) -> None:
+    api = await make_api(max_concurrent=1)
+    assert api.client.port
+    root = api.store.site.namespace
+    path = {"page": "/events/month/", "stream": f"{root}/events.ics", "metrics": "/metrics"}.get(
+        kind, f"{root}/events"
+    )
+    async with connected(api.client.port) as busy, connected(api.client.port) as wire:
+        if kind == "shed":
+            await busy.begin(f"{root}/tags", {"name": "Slow"})
+        request = b"nonsense\r\n\r\n" if kind == "malformed" else f"GET {path} HTTP/1.0\r\n\r\n".encode()
+        await wire.send(request)
+        head = (await wire.reader.readuntil(b"\r\n\r\n")).decode()
+        status = {"shed": "503", "malformed": "400"}.get(kind, "200")
+        assert head.split()[1] == status
+        (line,) = await lines(1)
+    sent = re.search(r"(?im)^X-Request-Id: (\w+)", head)
+    assert sent
+    assert line.endswith(f" {sent[1]}")
+    assert line.split()[2] == status

@@ -168,7 +168,7 @@ async def test_a_list_whose_histogram_is_not_ready_is_counted_by_the_database(
     assert not by_histogram or limit == "MAX_WAIT_SECONDS"
     if limit == "MAX_PAIRS":
         with pytest.raises(TooManyPairs):
-            await api.store.lists._totals._build(ListQuery("events", [{"hide_from_listings": False}], []))
+            await api.store.lists.totals._build(ListQuery("events", [{"hide_from_listings": False}], []))
 
 
 @pytest.mark.parametrize("seed", range(2))

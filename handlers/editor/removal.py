@@ -9,8 +9,8 @@ from handlers.editor.frame import Frame, edit_link, kind_of, see_other
 from handlers.editor.records import ask_password, find_own, password_in, version_in
 from handlers.records import require_writer
 from handlers.requests import body_values
-from schemas.caller import Preconditions
 from schemas.errors import PasswordNeeded, PreconditionFailed, Problems, Trashed
+from schemas.preconditions import Preconditions
 
 
 class RemovalPages:

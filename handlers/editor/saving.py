@@ -14,9 +14,9 @@ from handlers.editor.times import skipped_times
 from handlers.editor.undo import undo_values
 from handlers.records import require_writer
 from handlers.requests import body_values
-from schemas.caller import Preconditions
 from schemas.errors import Forbidden, PasswordNeeded, PreconditionFailed
 from schemas.kind import Document, Kind
+from schemas.preconditions import Preconditions
 
 
 class SavingPages:

@@ -13,9 +13,9 @@ from handlers.editor.frame import Frame, edit_link, kind_of, see_other
 from handlers.editor.records import ask_password, find_own, password_in
 from handlers.records import require_writer
 from handlers.requests import body_values
-from schemas.caller import Preconditions
 from schemas.errors import InvalidFields, PasswordNeeded, PreconditionFailed, Problems
 from schemas.kind import Document, load
+from schemas.preconditions import Preconditions
 
 INSTANTS = {"start_date": "start_utc", "end_date": "end_utc", "date": "date_utc"}
 """Times that are set back by their instant: a wall-clock time may occur twice."""

@@ -21,6 +21,7 @@ from handlers.pages.venue_map import map_values
 from handlers.prepared_response import PreparedResponse
 from handlers.records import Caches
 from handlers.store_protocol import Store
+from handlers.time_slices import let_others_run
 from schemas import KINDS
 from schemas.errors import InvalidFields, PageNotFound
 from schemas.kind import Document, load
@@ -65,6 +66,7 @@ class CalendarPages:
             values = await self._content(page, shown)
             values |= {"view": shown, "chips": await chips(page, self.store)}
             values["categories"] = list(in_tree_order(await self._categories(page)))
+            await let_others_run()
             response = html_response("calendar.html", page, is_embedded=is_embedded, **values)
             return response, self.expires_at(values["events"])
 

@@ -49,7 +49,7 @@ class ErrorPages:
 
     def __init__(self, site: Site, api_prefixes: Sequence[str]) -> None:
         self._site = site
-        self._programs = tuple(f"{prefix}/" for prefix in (*api_prefixes, "/health"))
+        self._programs = tuple(f"{prefix}/" for prefix in (*api_prefixes, "/health", "/metrics"))
 
     def show(self, request: web.Request, error: Exception, response: web.StreamResponse) -> None:
         """Replace the body of an error response if a browser has asked for a page."""

@@ -15,6 +15,7 @@ from handlers.pages.periods import Period
 from handlers.records import Caches
 from handlers.requests import values_of
 from handlers.store_protocol import Store
+from handlers.time_slices import let_others_run
 from schemas.errors import Problems
 from schemas.event import EVENT
 from schemas.kind import Document, Kind, load_valid
@@ -79,6 +80,7 @@ class EventFinder:
     async def find(self, page: PageContext, dates: Mapping[str, date], query: Document) -> Found:
         sent = {"status": "publish"} | values_of(page.filters, EVENT.query_schema)
         sent |= {name: str(day) for name, day in dates.items()}
+        await let_others_run()
         asked, problems = load_valid(EVENT.query_schema, sent, self._site)
         records, total = await self.records(EVENT, page, asked | {"page": 1} | query, problems)
         now = self._site.now()

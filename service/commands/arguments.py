@@ -12,6 +12,7 @@ from schemas.caller import Role
 from service.commands.import_options import add_import_options
 from service.commands.parser import Parser
 from service.commands.tokens import EXPIRY, expiry, number_from, token_name
+from service.doctor.checks import CHECKS
 
 EPILOG = (
     "Every setting can also be given as an environment variable: --port 9000 is KALENDS_PORT=9000. "
@@ -19,7 +20,8 @@ EPILOG = (
 )
 DATABASE_SETTINGS = ("mongodb_uri", "database", "data_dir", "log_level")
 """Settings that every command accepts; `serve` accepts all settings."""
-SITE_SETTINGS = ("timezone", "currency_symbol", "currency_code", "currency_position", "max_body")
+CURRENCY_SETTINGS = ("currency_symbol", "currency_code", "currency_position")
+SITE_SETTINGS = ("timezone", *CURRENCY_SETTINGS, "max_body")
 """Settings that affect how imported records are parsed."""
 
 
@@ -40,6 +42,9 @@ def parser() -> Parser:
     _command(commands, "migrate", "upgrade the database to the stored form of this version")
     _add_import(commands)
     _add_export(commands)
+    _add_doctor(commands)
+    _add_dump(commands)
+    _add_restore(commands)
     _add_token(commands)
     _add_webhook(commands)
     return main
@@ -59,6 +64,34 @@ def _add_export(commands: Any) -> None:
         default="ndjson",
         metavar="FORMAT",
         help="ndjson: everything; ics: the published events as iCalendar (default: ndjson)",
+    )
+
+
+def _add_doctor(commands: Any) -> None:
+    settings = (*DATABASE_SETTINGS, "timezone", *CURRENCY_SETTINGS, "changes_days")
+    what = "check the database, beside a running service or without one, and print a line for each finding"
+    checking = _command(commands, "doctor", what, settings)
+    checking.add_argument("--repair", action="store_true", help="repair what was found")
+    for check in CHECKS:
+        checking.add_argument_group(f"check of {check.name}", check.about)
+
+
+def _add_dump(commands: Any) -> None:
+    dumping = _command(commands, "dump", "write the whole database, as it is at one moment, to a file")
+    dumping.add_argument("file", metavar="FILE", help="the file to write; - for standard output")
+    dumping.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
+    dumping.add_argument(
+        "--with-tokens",
+        action="store_true",
+        help="include access tokens (as digests) and webhooks (with their secrets)",
+    )
+
+
+def _add_restore(commands: Any) -> None:
+    restoring = _command(commands, "restore", "read what `kalends dump` has written into an empty database")
+    restoring.add_argument("file", metavar="FILE", help="the file to read")
+    restoring.add_argument(
+        "--replace", action="store_true", help="replace everything in a database that is not empty"
     )
 
 

@@ -14,7 +14,14 @@ from service.embedded.owner import owned, owner_uri
 from service.embedded.program import find_program
 from service.embedded.server import Server
 
-__all__ = ["ChosenDirectory", "EmbeddedError", "choose_directory", "embedded_mongod", "running_uri"]
+__all__ = [
+    "ChosenDirectory",
+    "EmbeddedError",
+    "choose_directory",
+    "embedded_mongod",
+    "has_data",
+    "running_uri",
+]
 
 
 @asynccontextmanager
@@ -31,6 +38,11 @@ async def embedded_mongod(data_dir: Path) -> AsyncIterator[str]:
                 yield directory.uri()
         finally:
             await server.stop()
+
+
+def has_data(data_dir: Path) -> bool:
+    """Whether an embedded mongod has been started on this directory before."""
+    return Directory.at(data_dir).has_data()
 
 
 def running_uri(data_dir: Path) -> str | None:

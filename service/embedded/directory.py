@@ -112,7 +112,8 @@ class Directory:
         self.db.mkdir(mode=0o700, exist_ok=True)
         _make_secret(self.keyfile)
         _make_secret(self.password)
-        _fsync_directory(self.root)
+        # If a power failure lost the password after the user was created, the data would be inaccessible.
+        sync_directory(self.root)
         if self.socket.parent != self.root:
             _make_private_directory(self.socket.parent)
         self.socket.unlink(missing_ok=True)
@@ -137,8 +138,8 @@ def _make_secret(path: Path) -> None:
     path.chmod(0o600)
 
 
-def _fsync_directory(place: Path) -> None:
-    # If a power failure lost the password after the user was created, the data would be inaccessible.
+def sync_directory(place: Path) -> None:
+    """Have the names of new files survive a power failure."""
     descriptor = os.open(place, os.O_RDONLY)
     try:
         os.fsync(descriptor)

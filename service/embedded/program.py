@@ -17,6 +17,7 @@ from service.embedded.errors import EmbeddedError
 
 REPLICA_SET = "kalends"
 OLDEST_MAJOR = 6
+HISTORY_SECONDS = 1800
 EVICTION_SETTINGS = "eviction_dirty_target=20,eviction_dirty_trigger=40"
 """Percent of the cache. Each new event modifies one index page for each of its words: with the defaults of 5
 and 20, mongod would spend most of its time writing the same pages to disk again."""
@@ -49,7 +50,12 @@ class Program:
             *("--setParameter", "diagnosticDataCollectionEnabled=false"),
             # There are no secondaries that need a no-op write every ten seconds.
             *("--setParameter", "writePeriodicNoops=false"),
+            # How long a past moment can be read: dumps and counts of a million events read one for minutes.
+            *("--setParameter", f"minSnapshotHistoryWindowInSeconds={HISTORY_SECONDS}"),
             *("--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"),
+            # The transaction of a process that was killed blocks others that write the same rows; the default
+            # is 60. No request takes longer than 10 seconds.
+            *("--setParameter", "transactionLifetimeLimitSeconds=15"),
             *("--wiredTigerCacheSizeGB", f"{_cache_gigabytes():.2f}"),
             *("--wiredTigerEngineConfigString", EVICTION_SETTINGS),
             *("--oplogSize", "256"),

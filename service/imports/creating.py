@@ -10,7 +10,8 @@ import pymongo
 from schemas.errors import Problem, Unavailable
 from schemas.kind import Document, Kind
 from service.imports.outcome import Result
-from service.store.records.creation import AlreadyImported, Creator, NewRecord
+from service.store.records.creation import Creator
+from service.store.records.new_records import AlreadyImported, NewRecord
 
 T = TypeVar("T")
 BATCH_SECONDS = 60

@@ -13,8 +13,8 @@ from service.imports.item import Item
 from service.imports.linking import LinkedIds
 from service.imports.outcome import Result
 from service.store import Store
-from service.store.records.creation import NewRecord
 from service.store.records.imported import Imported
+from service.store.records.new_records import NewRecord
 
 New = tuple[Item, Document]
 """An item and its validated data."""

@@ -45,12 +45,21 @@ def log_progress(step: str, done: int, total: int) -> None:
     log.info("upgrading the database: %s, %d of %d", step, done, total)
 
 
+class FormUnknown(Exception):
+    """The number of the stored form is damaged."""
+
+    def __init__(self) -> None:
+        super().__init__("the number of the stored form is damaged: run `kalends doctor --repair`")
+
+
 async def stored_form(database: Database) -> int:
-    """The form number of a database, 0 if it is empty. Raises DatabaseTooNew."""
+    """The form number of a database, 0 if it is empty. Raises DatabaseTooNew, and FormUnknown."""
     if found := await database["meta"].find_one({"_id": "form"}):
-        if found["number"] > FORM:
-            raise DatabaseTooNew(found["number"])
-        return int(found["number"])
+        if not isinstance(number := found.get("number"), int):
+            raise FormUnknown
+        if number > FORM:
+            raise DatabaseTooNew(number)
+        return number
     for kind in KINDS:
         if await database[kind.plural].find_one({}, {"_id": 1}):
             return 1

@@ -9,16 +9,26 @@ SPACES = {kind.id_space: [one.plural for one in KINDS if one.id_space == kind.id
     "token": ["tokens"],
     "webhook": ["webhooks"],
 }
+WORD = "word"
+NUMBER = {"$type": ["int", "long"]}
 
 
 async def raise_id_counters(database: Database) -> None:
-    for space, names in SPACES.items():
-        newest = [await database[name].find_one({}, {"_id": 1}, sort=[("_id", -1)]) for name in names]
-        await _raise(database, space, max((found["_id"] for found in newest if found), default=0))
-    if not await database["counters"].find_one({"_id": "word"}):
-        last = await database["words"].find_one({}, {"n": 1}, sort=[("n", -1)])
-        await _raise(database, "word", last["n"] if last else 0)
+    for space in SPACES:
+        await raise_id_counter(database, space)
+    if not await database["counters"].find_one({"_id": WORD}):  # there is no index for it
+        await raise_id_counter(database, WORD)
 
 
-async def _raise(database: Database, space: str, highest: int) -> None:
+async def raise_id_counter(database: Database, space: str) -> None:
+    highest = await highest_id(database, space)
     await database["counters"].update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)
+
+
+async def highest_id(database: Database, space: str) -> int:
+    """The highest id in use of an id sequence, 0 if there is none."""
+    field = "n" if space == WORD else "_id"
+    names = ["words"] if space == WORD else SPACES[space]
+    query, shown, last = {field: NUMBER}, {field: 1}, [(field, -1)]
+    newest = [await database[name].find_one(query, shown, sort=last) for name in names]
+    return max((int(found[field]) for found in newest if found), default=0)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from schemas.dates import EPOCH
 from service.background import background_task
@@ -22,9 +22,15 @@ async def hold_lease(database: Database, job: str) -> AsyncIterator[None]:
     holder = uuid4().hex
     while not await _renew(database, job, holder):  # noqa: ASYNC110 - another process holds it
         await asyncio.sleep(WAIT_SECONDS)
-    async with background_task(_keep(database, job, holder)):
-        yield
-    await database["meta"].delete_one({"_id": job, "holder": holder})
+    held = {"_id": job, "holder": holder}
+    try:
+        async with background_task(_keep(database, job, holder)):
+            yield
+    except Exception:  # whatever has failed, the next holder should not wait until the lease expires
+        with suppress(PyMongoError):  # then it expires
+            await database["meta"].delete_one(held)
+        raise
+    await database["meta"].delete_one(held)
 
 
 async def _renew(database: Database, job: str, holder: str) -> bool:

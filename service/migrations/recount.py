@@ -4,8 +4,8 @@ change feed has lost changes."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import pymongo
 from bson import Timestamp
@@ -13,6 +13,7 @@ from pymongo import UpdateOne
 
 from schemas.event import EVENT
 from schemas.event_representation import LINKED
+from schemas.kind import Kind
 from service.migrations.lease import hold_lease
 from service.store.change_feed import CHECKPOINT
 from service.store.log_rows import begin_log
@@ -48,10 +49,10 @@ async def recover(database: Database, report: Report, repair: Callable[[], Await
 async def _has_checkpoint(database: Database) -> bool:
     """Whether there is a checkpoint for this collection of events: a restored one has another UUID."""
     found = await database["meta"].find_one({"_id": CHECKPOINT})
-    return bool(found and found["events_uuid"] == await _events_uuid(database))
+    return bool(found and found["events_uuid"] == await events_uuid(database))
 
 
-async def _events_uuid(database: Database) -> Any:
+async def events_uuid(database: Database) -> Any:
     async for found in await database.list_collections(filter={"name": EVENT.plural}):
         return found["info"]["uuid"]
     return None
@@ -61,51 +62,95 @@ async def recount(
     database: Database, report: Report, repair: Callable[[], Awaitable[None]] | None = None
 ) -> None:
     """Count all events as of one point in time, and let the change feed continue from there."""
-    at = (await asyncio.to_thread(read_clock, database.delegate)).time
+    at = await snapshot_time(database)
     if repair:  # what changes from that point in time on is read from the change feed
         await repair()
     log: dict[str, Any] = {}
     if not await _has_checkpoint(database):  # times of another replica set mean nothing here
         log = await begin_log(database)
-        for kind in LINKED.values():
-            await database[kind.plural].update_many({}, {"$set": {"events.as_of": None}})
-    last = {
-        field: await database[kind.plural].find_one({}, {"_id": 1}, sort=[("_id", -1)])
-        for field, kind in LINKED.items()
-    }
-    ranges = [(field, low) for field, one in last.items() if one for low in range(0, one["_id"] + 1, RANGE)]
-    done, total = 0, sum([await database[one.plural].estimated_document_count() for one in LINKED.values()])
-    for field, low in ranges:
-        done += await _recount_range(database, field, low, at)
-        report("counting the events of venues, organizers, categories and tags", done, total)
-    checkpoint = {"at": at, "events_uuid": await _events_uuid(database), **log}
+        await forget_times(Counted(database, at))
+    await count_events(Counted(database, at), report)
+    await set_checkpoint(database, at, log)
+
+
+async def set_checkpoint(database: Database, at: Timestamp, log: Mapping[str, Any]) -> None:
+    """Let the change feed continue from a time up to which everything is counted."""
+    checkpoint = {"at": at, "events_uuid": await events_uuid(database), **log}
     await database["meta"].update_one({"_id": CHECKPOINT}, {"$set": checkpoint}, upsert=True)
 
 
-async def _recount_range(database: Database, field: str, low: int, at: Timestamp) -> int:
+class Counted(NamedTuple):
+    """What is counted: all events as of a time, or those in collections that nobody else uses."""
+
+    database: Database
+    at: Timestamp
+    prefix: str = ""
+    """The names of these collections begin with it."""
+
+    def name(self, kind: Kind) -> str:
+        return self.prefix + kind.plural
+
+    @property
+    def read_concern(self) -> dict[str, Any]:
+        # MongoDB keeps a moment for five minutes only.
+        return {"level": "majority"} if self.prefix else {"level": "snapshot", "atClusterTime": self.at}
+
+
+async def forget_times(counted: Counted) -> None:
+    """Forget up to which time the events of each record are counted."""
+    for kind in LINKED.values():
+        await counted.database[counted.name(kind)].update_many({}, {"$set": {"events.as_of": None}})
+
+
+async def count_events(counted: Counted, report: Report) -> None:
+    """Count the events of all linked records."""
+    database = counted.database
+    last = {
+        field: await database[counted.name(kind)].find_one({}, {"_id": 1}, sort=[("_id", -1)])
+        for field, kind in LINKED.items()
+    }
+    ranges = [(field, low) for field, one in last.items() if one for low in range(0, one["_id"] + 1, RANGE)]
+    sizes = [await database[counted.name(kind)].estimated_document_count() for kind in LINKED.values()]
+    done = 0
+    for field, low in ranges:
+        done += await _count_range(counted, field, low)
+        report("counting the events of venues, organizers, categories and tags", done, sum(sizes))
+
+
+async def _count_range(counted: Counted, field: str, low: int) -> int:
     """Count the events of linked records with ids in a range; return the number of these records."""
-    ids = {"$gte": low, "$lt": low + RANGE}
-    kind = LINKED[field]
-    said = await database.command(
-        "aggregate",
-        EVENT.plural,
-        pipeline=_counting(field, ids, has_ends=kind.is_post),
-        cursor={"batchSize": RANGE + 1},
-        readConcern={"level": "snapshot", "atClusterTime": at},
-    )
-    counted = {row.pop("_id"): row for row in said["cursor"]["firstBatch"]}
-    none = {"publish": 0, "publish_end": None, "live_end": None}
-    uncounted = {"events.as_of": {"$not": {"$gt": at}}}
+    range_of_ids = {"$gte": low, "$lt": low + RANGE}
+    records = counted.database[counted.name(LINKED[field])]
+    ids = [row["_id"] async for row in records.find({"_id": range_of_ids}, {"_id": 1})]
+    uncounted = {"events.as_of": {"$not": {"$gt": counted.at}}}
     updates = [
-        UpdateOne(
-            {"_id": row["_id"], **uncounted},
-            {"$set": {"events": none | counted.get(row["_id"], {}) | {"as_of": at}}},
-        )
-        async for row in database[kind.plural].find({"_id": ids}, {"_id": 1})
+        UpdateOne({"_id": id, **uncounted}, {"$set": {"events": counters}})
+        for id, counters in (await usage_counters(counted, field, range_of_ids, ids)).items()
     ]
     if updates:
-        await database[kind.plural].bulk_write(updates, ordered=False)
+        await records.bulk_write(updates, ordered=False)
     return len(updates)
+
+
+async def snapshot_time(database: Database) -> Timestamp:
+    """The time of the last committed write: as of then, events can be counted."""
+    return (await asyncio.to_thread(read_clock, database.delegate)).time
+
+
+async def usage_counters(
+    counted: Counted, field: str, ids: dict[str, Any], records: Iterable[int]
+) -> dict[int, dict[str, Any]]:
+    """The usage counters of linked records; the condition `ids` matches all of them."""
+    said = await counted.database.command(
+        "aggregate",
+        counted.name(EVENT),
+        pipeline=_counting(field, ids, has_ends=LINKED[field].is_post),
+        cursor={"batchSize": RANGE + 1},
+        readConcern=counted.read_concern,
+    )
+    found = {row.pop("_id"): row for row in said["cursor"]["firstBatch"]}
+    none = {"publish": 0, "publish_end": None, "live_end": None}
+    return {id: none | found.get(id, {}) | {"as_of": counted.at} for id in records}
 
 
 def _counting(field: str, ids: dict[str, int], *, has_ends: bool) -> list[dict[str, Any]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
 
 import pymongo
 from pymongo.errors import PyMongoError
+from pymongo.monitoring import CommandListener
 
+from schemas.errors import Unavailable
 from schemas.site import Site
 from service.background import BackgroundTasks
 from service.migrations import log_progress, prepare
@@ -24,15 +26,18 @@ from service.store.links.usage import UsageCounters
 from service.store.lists.changes import Changes
 from service.store.lists.pages import Lists, Page
 from service.store.lists.resolver import FilterResolver
+from service.store.mongo.abandoned_transactions import abort_abandoned_transactions
 from service.store.mongo.client import Client, Database, connect
 from service.store.mongo.id_blocks import Ids
 from service.store.mongo.instance import read_instance
 from service.store.records.creation import Creator
 from service.store.records.drafting import Drafter
+from service.store.records.idempotency import IdempotencyKeys
 from service.store.records.imported import ImportedRecords
 from service.store.records.reading import Reader
 from service.store.records.removal import StatusChanges
 from service.store.records.updating import Updater
+from service.store.restores import refuse_restore
 from service.store.search import Vocabulary
 from service.store.tokens import Tokens
 from service.store.undo import UndoSteps
@@ -53,22 +58,25 @@ class Store:
         self._instance: UUID | None = None
         self._tasks, self.passwords = BackgroundTasks(), Passwords()
         self.ids, self.feed = Ids(database), ChangeFeed(database)
-        self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site)
+        self.feed.restores.on_replaced = self._forget
+        self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site, self.feed)
         usage = UsageCounters(database, self.fanout)
         self.log = ChangeLog(client, database, site, self.feed, usage, self._tasks)
         self.tokens = Tokens(database, self.ids, self._tasks)
         self.webhooks, self.undo = Webhooks(database, self.ids, site), UndoSteps(database, site)
-        resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
-        self.lists = Lists(database, self.feed, resolver)
+        self.resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
+        self.lists = Lists(database, self.feed, self.resolver)
         self.page, self.scan, self.scan_all = self.lists.page, self.lists.scan, self.lists.scan_all
         self.changes = Changes(database, self.feed, self.lists, self.log).page
         self.wait_for_changes = ChangeWatcher(self.feed).wait
-        reader = Reader(database, self.feed, self.passwords, self.log)
+        self.reader = reader = Reader(database, self.feed, self.passwords, self.log)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
         tree = CategoryTree(client, database)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
-        self.creator = Creator(database, drafter, self.passwords, self.fanout, self.log)
+        keys = IdempotencyKeys(database, site, self.feed)
+        self.creator = Creator(database, drafter, self.passwords, self.fanout, self.log, keys)
         self.create, self.imported = self.creator.create, ImportedRecords(database)
+        self.create_once, self.replay = self.creator.create_once, keys.replay
         updater = Updater(database, reader, drafter, self.passwords, tree, self.fanout, self.log, self._tasks)
         self.update = updater.update
         changes = StatusChanges(database, site, updater, tree, self.fanout, self.log)
@@ -78,8 +86,22 @@ class Store:
         """Bring the database to the form that this version needs; idempotent."""
         with pymongo.timeout(3):  # fail fast: building indexes has a long timeout
             await self.database.command("ping")
+        await refuse_restore(self.database)
         await prepare(self.database, log_progress)
         self.started = True
+
+    async def require_usable(self) -> None:
+        """Raise Unavailable until the database is set up, and while it is restored."""
+        if not self.started:
+            raise Unavailable
+        if self.feed.restores.is_under_way:
+            await self.feed.catch_up()
+
+    def _forget(self) -> None:
+        """Drop what is remembered of records that were replaced."""
+        self._instance = None
+        for memory in (self.ids, self.vocabulary, self.tokens):
+            memory.forget()
 
     async def instance(self) -> UUID:
         """The identity of this calendar: the identifiers in feeds do not change with its address."""
@@ -88,7 +110,9 @@ class Store:
         return self._instance
 
     async def maintain(self) -> None:
-        """Publish what is due, resume fan-out jobs of crashed processes, and count their events."""
+        """Publish what is due; abort transactions and resume fan-out jobs of crashed processes, and count
+        their events."""
+        await abort_abandoned_transactions(self.client)
         await self.publish_due()
         await self.fanout.resume_abandoned()
         if self.feed.has_lost_changes:
@@ -98,12 +122,14 @@ class Store:
         await self.log.update()
 
     async def is_alive(self) -> bool:
+        """Whether requests can be served: there is a primary, and the database is prepared."""
         try:
             async with asyncio.timeout(2):
-                await self.database.command("ping")
-        except (PyMongoError, TimeoutError):
+                said = await self.database.command("hello")
+                await self.require_usable()
+        except (PyMongoError, TimeoutError, Unavailable):
             return False
-        return self.started
+        return bool(said["isWritablePrimary"])
 
     async def close(self) -> None:
         await self._tasks.finish(CLOSE_SECONDS)
@@ -120,9 +146,12 @@ async def open_store(uri: str, name: str, site: Site) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def unstarted_store(uri: str, name: str, site: Site) -> AsyncIterator[Store]:
-    """Open a store whose database may not be usable yet; `service.maintenance` starts it."""
-    client = connect(uri)
+async def unstarted_store(
+    uri: str, name: str, site: Site, listeners: Sequence[CommandListener] = ()
+) -> AsyncIterator[Store]:
+    """Open a store whose database may not be usable yet; `service.maintenance` starts it. The listeners hear
+    of every command that is sent to MongoDB."""
+    client = connect(uri, listeners)
     try:
         store = Store(client, client[name], site)
         try:

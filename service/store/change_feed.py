@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from bson import Timestamp
 from pymongo.change_stream import DatabaseChangeStream
@@ -16,20 +16,16 @@ from pymongo.errors import PyMongoError
 from schemas import KINDS
 from schemas.errors import Problem, Unavailable
 from service.store.event_changes import PIPELINE, EventChange, is_counters_only
-from service.store.mongo.client import Clock, Database, read_clock
+from service.store.mongo.client import HISTORY_LOST, Clock, Database, Result, close_stream, read_clock, utc
 from service.store.mongo.coalescing import Batcher
 from service.store.record_changes import RecordChange, parse_event, parse_record
+from service.store.restores import MAX_ATTEMPTS, Restores
 
 MAX_EVENT_CHANGES = 4096
 """Number of changes to events kept in memory."""
-HISTORY_LOST = 286
-"""The server's error code for a change stream that would begin before the oplog."""
 CHECKPOINT = "change_log"
 """Id of a document in `meta`: its time `at` is that up to which changes are counted and logged."""
-MAX_ATTEMPTS = 10
-"""How often a read is repeated because of elections."""
 Document = dict[str, Any]
-Result = TypeVar("Result")
 
 
 class ChangeFeed:
@@ -40,6 +36,7 @@ class ChangeFeed:
         self._database = database.delegate
         self._stream: DatabaseChangeStream[Document] | None = None
         self._clock: Clock | None = None
+        self.restores = Restores()
         self.time = Timestamp(0, 1)
         """The time up to which all changes were read."""
         self.unlogged: deque[RecordChange] = deque()
@@ -47,7 +44,7 @@ class ChangeFeed:
         self._uncounted: deque[Timestamp] = deque()  # the times of those that change usage counters
         self.has_lost_changes = False
         """Whether changes since that checkpoint cannot be read, so that all records must be compared."""
-        self._batch = Batcher[None, None](self._read_on)
+        self.batcher = Batcher[None, None](self._read_on)
         self._events: deque[EventChange] = deque(maxlen=MAX_EVENT_CHANGES)
         self.next_event = 0
         """The number of the next change to an event."""
@@ -64,10 +61,15 @@ class ChangeFeed:
 
     async def catch_up(self) -> int:
         """Read all changes that were acknowledged before the call, and return the position."""
-        await self._batch.load(None)
+        await self.batcher.load(None)
+        self.restores.check()
         return self.position
 
     async def confirm(self, read: Callable[[], Awaitable[Result]]) -> Result:
+        """Run a read, again if it may be outdated: after a restore, or after an election."""
+        return await self.restores.confirm(lambda: self._confirm_primary(read), self.catch_up)
+
+    async def _confirm_primary(self, read: Callable[[], Awaitable[Result]]) -> Result:
         """Run a read, again if it may have gone to a new primary that has not committed a write of its own
         term yet: until then its majority reads may be older than acknowledged writes."""
         for _ in range(MAX_ATTEMPTS):
@@ -82,6 +84,11 @@ class ChangeFeed:
                 if self._knows_primary:
                     return result
         raise Unavailable
+
+    @property
+    def has_lost_primary(self) -> bool:
+        """Whether there is no primary any more, or a new one that has not committed a write yet."""
+        return self._clock is not None and not self._knows_primary
 
     @property
     def _knows_primary(self) -> bool:
@@ -117,7 +124,7 @@ class ChangeFeed:
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
         was_open = self._stream is not None
         try:
-            is_new, changes = await asyncio.to_thread(self._read)
+            is_new, changes = await asyncio.to_thread(self.restores.timed, self._read)
         except PyMongoError as error:
             await self.close()
             is_lost = getattr(error, "code", None) == HISTORY_LOST and not self.has_lost_changes
@@ -127,6 +134,7 @@ class ChangeFeed:
             return await self._read_on(())  # once more, with a new stream
         if is_new and self._clock:
             self._forget()
+            self.restores.notice()
             self.last_change = self._clock.time
         for change in changes:
             self._add(change)
@@ -146,18 +154,16 @@ class ChangeFeed:
         if stream is None or is_new:
             self._stream, old = self._watch(clock.time), stream
             stream = self._stream
-            if old:
-                old.close()
-        found = []
-        while (change := stream.try_next()) is not None:
-            found.append(change)
+            close_stream(old)
+        found = self.restores.records_only(iter(stream.try_next, None))
         self._clock = clock
         return is_new, found
 
     def _watch(self, start: Timestamp) -> DatabaseChangeStream[Document]:
         # By default a stream starts at the last applied write. It may be later than the majority commit
         # point, at which snapshots are taken: a write between the two would be in neither.
-        checkpoint = self._database["meta"].find_one({"_id": CHECKPOINT})
+        checkpoint = self.restores.learn(self._database, CHECKPOINT, start)
+        self.has_lost_changes &= not self.restores.has_replaced  # a restore leaves nothing to compare
         self.has_lost_changes |= checkpoint is None
         if checkpoint and not self.has_lost_changes:
             start = min(start, checkpoint["at"])
@@ -182,9 +188,8 @@ class ChangeFeed:
 
     def _forget(self) -> None:
         """Drop all changes, as some may be missing, and go to a position at which nothing was read yet."""
-        self._events.clear()
-        self.unlogged.clear()  # the stream begins at the checkpoint again
-        self._uncounted.clear()
+        for changes in (self._events, self.unlogged, self._uncounted):
+            changes.clear()  # the stream begins at the checkpoint again
         self.next_event += 1
         self.position += 1
         self._changed = dict.fromkeys(self._changed, self.position)
@@ -192,9 +197,4 @@ class ChangeFeed:
     async def close(self) -> None:
         """Close the stream; the next call of `catch_up` opens a new one."""
         stream, self._stream = self._stream, None
-        if stream is not None:
-            await asyncio.to_thread(stream.close)
-
-
-def utc(time: Timestamp) -> datetime:
-    return time.as_datetime().replace(tzinfo=None)
+        await asyncio.to_thread(close_stream, stream)

@@ -22,11 +22,11 @@ from schemas.errors import Unavailable
 from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.background import BackgroundTasks
-from service.store.change_feed import CHECKPOINT, ChangeFeed, utc
+from service.store.change_feed import CHECKPOINT, ChangeFeed
 from service.store.links.category_tree import REMOVED_TERMS
 from service.store.links.usage import UsageCounters
 from service.store.log_rows import LogRows
-from service.store.mongo.client import Client, Database, collections
+from service.store.mongo.client import Client, Database, collections, utc
 from service.store.record_changes import REMOVED
 
 PAUSE_SECONDS = 0.25

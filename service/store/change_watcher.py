@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from pymongo.errors import PyMongoError
 
+from schemas.errors import UnderRestore
 from service.store.change_feed import ChangeFeed
 
 POLL_SECONDS = 0.5
@@ -29,5 +30,5 @@ class ChangeWatcher:
 
     async def _read_later(self) -> None:
         await asyncio.sleep(POLL_SECONDS)
-        with suppress(PyMongoError):  # while MongoDB is not available, nothing changes
+        with suppress(PyMongoError, UnderRestore):  # nothing changes until the database is available
             await self._feed.catch_up()

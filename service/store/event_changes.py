@@ -126,7 +126,14 @@ def access_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse(said: Mapping[str, Any]) -> EventChange:
-    """Parse a change to an event."""
+    """Parse a change to an event. One that somebody has made by hand may be of any form."""
+    try:
+        return _parse(said)
+    except (KeyError, TypeError, AttributeError):
+        return EventChange(said["clusterTime"])
+
+
+def _parse(said: Mapping[str, Any]) -> EventChange:
     at, operation = said["clusterTime"], said["operationType"]
     if operation == "insert":
         new = said["fullDocument"]
@@ -160,8 +167,17 @@ def is_counters_only(said: Mapping[str, Any]) -> bool:
     return said["operationType"] == "update" and touched_by(said) <= {"events"}
 
 
+MARKER = "restore_under_way"
+"""Id of a document in `meta` that exists while a restore replaces the records."""
 PIPELINE: list[dict[str, Any]] = [
-    {"$match": {"ns.coll": {"$in": [kind.plural for kind in KINDS]}}},
+    {
+        "$match": {
+            "$or": [
+                {"ns.coll": {"$in": [kind.plural for kind in KINDS]}},
+                {"ns.coll": "meta", "documentKey._id": MARKER},
+            ]
+        }
+    },
     {
         "$project": {
             **dict.fromkeys(("operationType", "clusterTime", "ns.coll", "documentKey._id"), 1),

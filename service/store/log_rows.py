@@ -12,9 +12,9 @@ from bson import Timestamp
 from schemas import EVENT
 from schemas.kind import Document
 from schemas.site import Site
-from service.store.change_feed import CHECKPOINT, utc
+from service.store.change_feed import CHECKPOINT
 from service.store.event_changes import FACTS
-from service.store.mongo.client import Client, Database, Session, collections, in_transaction
+from service.store.mongo.client import Client, Database, Session, collections, in_transaction, utc
 from service.store.record_changes import RecordChange
 
 LOG = "changes"

@@ -49,8 +49,10 @@ def parse_record(said: Mapping[str, Any], event: EventChange | None = None) -> R
     at, plural, id = said["clusterTime"], said["ns"]["coll"], said["documentKey"]["_id"]
     if said["operationType"] != "update":
         return RecordChange(at, plural, id, action, event=event)
-    last = said["updateDescription"].get("updatedFields", {}).get("last_change", {})
-    was, now = last.get("was"), last.get("now")
+    last = said["updateDescription"].get("updatedFields", {}).get("last_change")
+    was, now = (last.get(name) if isinstance(last, dict) else None for name in ("was", "now"))
+    if not isinstance(was, dict) or not isinstance(now, dict):  # made by hand, or not told
+        was = now = None
     change = RecordChange(at, plural, id, _action(was, now), touched_by(said), was, now, event)
     return change if change.is_shown or change.is_move else None
 

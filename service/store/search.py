@@ -56,7 +56,7 @@ class Vocabulary:
         self._words = database["words"]
         self._ids = ids
         self._known: dict[str, int] = {}
-        self._batcher = Batcher[frozenset[str], Mapping[str, int]](self._learn)
+        self.batcher = Batcher[frozenset[str], Mapping[str, int]](self._learn)
 
     async def searchable(self, kind: Kind, record: Mapping[str, Any]) -> dict[str, Any]:
         """The search and sort fields of a record: normalized text, word ids and sort key."""
@@ -81,7 +81,7 @@ class Vocabulary:
         """The ids of these words; the result may contain others, too."""
         missing = frozenset(word for word in wanted if word not in self._known)
         found = {word: self._known[word] for word in wanted - missing}
-        return {**found, **(await self._batcher.load(missing) or {})} if missing else found
+        return {**found, **(await self.batcher.load(missing) or {})} if missing else found
 
     async def _learn(self, asked: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
         """Find or create the ids of words that are not cached, for all concurrent callers."""
@@ -95,6 +95,10 @@ class Vocabulary:
         for word in list(islice(self._known, max(0, len(self._known) - MAX_CACHED_WORDS))):
             del self._known[word]
         return {each: {word: found[word] for word in each} for each in asked}
+
+    def forget(self) -> None:
+        """Drop all cached words: after a restore they may have other ids."""
+        self._known.clear()
 
     async def _stored(self, words: list[str]) -> dict[str, int]:
         rows = await self._words.find({"_id": {"$in": words}}, {"n": 1}).to_list(None)

@@ -54,6 +54,7 @@ class Tokens:
         self._ids = ids
         self._known: TTLCache[str, Caller | None] = TTLCache(MAX_CACHED_TOKENS, FRESH_SECONDS)
         self._tasks = tasks
+        self.hits = self.misses = 0
 
     async def create(self, name: str, role: Role) -> str:
         """Create a token that never expires."""
@@ -76,7 +77,10 @@ class Tokens:
         """The caller that a token belongs to; None if it is unknown, revoked or expired."""
         key = digest(token)
         with suppress(KeyError):
-            return self._known[key]
+            known = self._known[key]
+            self.hits += 1
+            return known
+        self.misses += 1
         found = await self._tokens.find_one({"digest": key})
         caller = None
         if found and hmac.compare_digest(found["digest"], key) and not _is_expired(found):
@@ -85,6 +89,10 @@ class Tokens:
             self._note_use(found)
         self._known[key] = caller
         return caller
+
+    def forget(self) -> None:
+        """Drop all cached look-ups."""
+        self._known.clear()
 
     def _note_use(self, found: Mapping[str, Any]) -> None:
         """Record the time of last use in the background: no request waits for it or fails with it."""

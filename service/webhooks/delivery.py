@@ -24,6 +24,7 @@ from schemas.errors import InvalidFields, Problem, Problems, TokenExpired, Unava
 from schemas.kind import Document, RenderContext
 from service.background import background_task
 from service.failures import Failures
+from service.metrics.definitions import DELIVERIES
 from service.store import Store
 from service.webhooks.queries import caller_of, query_of, reason_of
 from service.webhooks.sending import Message, Sender, open_sender
@@ -111,9 +112,11 @@ class Deliverer:
         """Send one change; return the webhook if it was accepted and is still ours."""
         message = message_of(webhook, change, body)
         if problem := await self._sender.send(webhook["url"], webhook["secret"], message):
+            DELIVERIES.labels("failed").inc()
             log.info("webhook %d: %s", webhook["_id"], problem)
             await self._store.webhooks.failed(webhook, problem)
             return None
+        DELIVERIES.labels("accepted").inc()
         return await self._store.webhooks.delivered(webhook, change.token)
 
 

@@ -11,7 +11,8 @@ from schemas.site import Site
 from service.imports.creating import create_records
 from service.imports.ndjson.lines import ImportRow
 from service.imports.outcome import Result
-from service.store.records.creation import Creator, NewRecord
+from service.store.records.creation import Creator
+from service.store.records.new_records import NewRecord
 
 LineResults = dict[int, Result]
 """What became of each line, by its number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -10,14 +11,18 @@ from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExis
 from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.link_refs import name_key
+from schemas.preconditions import Versions
 from service.store.mongo.client import Client, Database, Session, in_transaction
 
 REMOVED_TERMS = "removed_terms"
 """Collection of the terms that were deleted, in case the change log must be repaired."""
 LOCK = {"_id": "category-tree"}
+TREE_FIELDS = {"parent": 1, "ancestors": 1}
 CIRCLE = Text("A category cannot be its own ancestor.")
 Key = TypeVar("Key")
 Result = TypeVar("Result")
+Work = Callable[[Session], Coroutine[Any, Any, Result]]
+"""Part of a transaction."""
 
 
 def term_fields(record: Mapping[str, Any]) -> Document:
@@ -43,17 +48,31 @@ async def remove_twins(database: Database, kind: Kind, terms: dict[Key, Document
     return {key: TermExists(term_id=id) for key, id in twins.items()}
 
 
+def chain(parents: Mapping[int, Any], id: int) -> list[int]:
+    """The ancestors of a category, the topmost first, as far as they exist."""
+    above: list[int] = []
+    while (id := parents[id]) in parents and id not in above:
+        above.insert(0, id)
+    return above
+
+
 class CategoryTree:
     """Changes the tree. There is one lock for all of it: such changes are rare, and two that are valid by
     themselves can create a cycle together."""
 
     def __init__(self, client: Client, database: Database) -> None:
         self._client, self._database = client, database
+        self._turn = asyncio.Lock()
+        """Changes by this process queue: transactions that conflict are repeated at once, and many of them
+        would keep each other from ending."""
 
-    async def insert(self, kind: Kind, records: Sequence[Document]) -> None:
-        """Insert all categories, each below its parent, or none; raises DuplicateKeyError."""
+    async def insert(self, kind: Kind, records: Sequence[Document], begin: Work[None] | None = None) -> None:
+        """Insert all categories, each below its parent, or none; raises DuplicateKeyError. The transaction
+        starts with `begin`."""
 
         async def work(session: Session) -> None:
+            if begin:
+                await begin(session)
             for record in records:
                 record["ancestors"] = await self._ancestors(kind, record["parent"], session)
                 await self._database[kind.plural].insert_one(record, session=session)
@@ -81,7 +100,7 @@ class CategoryTree:
 
         return await self._locked(work)
 
-    async def remove(self, kind: Kind, own: int, versions: frozenset[int] | None) -> list[int]:
+    async def remove(self, kind: Kind, own: int, versions: Versions) -> list[int]:
         """Delete a term and move its children to its parent; return the ids of the children."""
         terms = self._database[kind.plural]
         query = {"_id": own} | ({} if versions is None else {"version": {"$in": list(versions)}})
@@ -104,7 +123,26 @@ class CategoryTree:
 
         return await self._locked(work)
 
-    async def _locked(self, work: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
+    async def repair(self, kind: Kind, parents: Mapping[int, int]) -> None:
+        """Give categories other parents, and all categories the ancestors that follow from the parents."""
+        terms = self._database[kind.plural]
+
+        async def work(session: Session) -> None:
+            for id, parent in parents.items():
+                moved = {
+                    "$set": {"parent": parent, "modified_utc": datetime.now(UTC)},
+                    "$inc": {"version": 1},
+                }
+                await terms.update_one({"_id": id}, moved, session=session)
+            stored = {row["_id"]: row async for row in terms.find({}, TREE_FIELDS, session=session)}
+            known = {id: row.get("parent") for id, row in stored.items()}
+            for id, row in stored.items():
+                if row.get("ancestors") != (above := chain(known, id)):
+                    await terms.update_one({"_id": id}, {"$set": {"ancestors": above}}, session=session)
+
+        await self._locked(work)
+
+    async def _locked(self, work: Work[Result]) -> Result:
         """Run the work in a transaction that excludes other changes to the tree."""
         locks = self._database["counters"]
 
@@ -114,7 +152,8 @@ class CategoryTree:
 
         # Outside the transaction: an upsert inside one can violate a unique index on old servers.
         await locks.update_one(LOCK, {"$setOnInsert": {"n": 0}}, upsert=True)
-        return await in_transaction(self._client, locked)
+        async with self._turn:
+            return await in_transaction(self._client, locked)
 
     async def _ancestors(self, kind: Kind, parent: int, session: Session) -> list[int]:
         if not parent:

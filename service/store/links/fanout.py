@@ -18,6 +18,7 @@ from schemas import BY_NAME, EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
 from schemas.site import Site
+from service.store.change_feed import ChangeFeed
 from service.store.mongo.client import Database
 from service.store.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 
@@ -26,6 +27,8 @@ SLICE = 500
 """Events updated per command."""
 TOO_LARGE = (10334, 17419)
 """The server's error codes for a document above the size limit."""
+AFTER_RESTORE = "restore"
+"""Token of a job that a restore leaves to the first service that runs."""
 ABANDONED_AFTER = timedelta(seconds=10)
 """A job older than this was left by a crashed process; a younger one may still wait for its change."""
 FIELD = {name: field for field, name in EVENT.links.items()}
@@ -50,9 +53,9 @@ def is_copied(kind: Kind, name: str) -> bool:
 class Fanout:
     """Fan-out from a changed record to the events that embed it."""
 
-    def __init__(self, database: Database, site: Site) -> None:
+    def __init__(self, database: Database, site: Site, feed: ChangeFeed) -> None:
         self._database = database
-        self._site = site
+        self._site, self._feed = site, feed
         self._events = database[EVENT.plural]
         self._jobs = database["fanout_jobs"]
         self._versions = RecordLoader(database, {"version": 1})
@@ -62,6 +65,9 @@ class Fanout:
         job = {"_id": f"{kind.name}:{id}", "token": secrets.token_hex(8), "at": self._site.now()}
         await self._jobs.replace_one({"_id": job["_id"]}, job, upsert=True)
         return job
+
+    async def count_jobs(self) -> int:
+        return await self._jobs.count_documents({})
 
     async def run(self, job: Document) -> None:
         """Update the copies in all events, then delete the job, unless it was replaced by a newer one."""
@@ -112,8 +118,7 @@ class Fanout:
 
         def change(**other: Any) -> Document:
             copy = copy_of(kind, record) | other
-            now = self._site.now()
-            return {"$set": {f"{field}.$[copy]": copy, "modified_utc": now}, "$inc": {"version": 1}}
+            return self._touched({f"{field}.$[copy]": copy})
 
         try:
             await self._in_slices(SLICE, query, change(), filters)
@@ -125,14 +130,24 @@ class Fanout:
 
     async def _remove_copies(self, kind: Kind, id: int, among: Document) -> None:
         field = FIELD[kind.name]
-        change = {"$pull": {field: {"_id": id}}, "$set": {"modified_utc": self._site.now()}}
-        await self._in_slices(SLICE, {f"{field}._id": id, **among}, change | {"$inc": {"version": 1}}, None)
+        change = {"$pull": {field: {"_id": id}}} | self._touched({})
+        await self._in_slices(SLICE, {f"{field}._id": id, **among}, change, None)
+
+    def _touched(self, fields: Document) -> Document:
+        """A change to events that may be the second one within a second."""
+        return {
+            "$set": fields | {"has_own_time": False},
+            "$max": {"modified_utc": self._site.now()},
+            "$inc": {"version": 1},
+        }
 
     async def _in_slices(
         self, size: int, query: Document, change: Document, filters: Any, instead: Any = None
     ) -> None:
         """Update in small batches: other writers get through, and a repeated run only does what is left."""
-        while ids := [row["_id"] for row in await self._events.find(query, {"_id": 1}).to_list(size)]:
+        found = self._events.find(query, {"_id": 1})
+        # A restore may replace the records between two batches.
+        while ids := [row["_id"] for row in await self._feed.confirm(lambda: found.clone().to_list(size))]:
             wanted = {**query, "_id": {"$in": ids}}
             try:
                 await self._events.update_many(wanted, change, array_filters=filters)

@@ -41,9 +41,9 @@ class Lists:
 
     def __init__(self, database: Database, feed: ChangeFeed, resolver: FilterResolver) -> None:
         self._site, self._feed, self._resolver = resolver.site, feed, resolver
-        self._totals = Totals(database, resolver.site, feed)
+        self.totals = Totals(database, resolver.site, feed)
         self._collection = collections(database)
-        self._batcher = Batcher[ListQuery, list[Document]](
+        self.batcher = Batcher[ListQuery, list[Document]](
             self._read_together, max_batch=MAX_BATCH, slow_seconds=SLOW_SECONDS
         )
 
@@ -95,24 +95,24 @@ class Lists:
             whole.heads.sort(key=lambda row: ids.index(row["_id"]), reverse=query.get("order") == "desc")
             return Page(whole.heads[skip : skip + limit], whole.total)
         asked = asked.slice(skip, limit)
-        if (window := self._totals.window(asked)) is None:
+        if (window := self.totals.window(asked)) is None:
             return await self._counted(asked)
         if skip > MAX_SKIPPED:
             return await self._deep(asked, window)
-        if self._totals.is_known(asked):
+        if self.totals.is_known(asked):
             heads = await self._read_batched(asked)
         else:
-            most = self._totals.max_counted(asked)
+            most = self.totals.max_counted(asked)
             heads, total = split(await self._read_batched(asked.counted(most + 1)))
             if total <= most:
                 return Page(heads, total)
-        histogram = await self._totals.histogram(asked)
+        histogram = await self.totals.histogram(asked)
         return Page(heads, histogram.total(window)) if histogram else await self._counted(asked)
 
     async def _deep(self, asked: ListQuery, window: Window) -> Page:
         """Find a page of a long list from the beginning of the slot that it is in, or from the nearer end."""
         await self._feed.catch_up()
-        if (histogram := await self._totals.histogram(asked)) is None:
+        if (histogram := await self.totals.histogram(asked)) is None:
             return await self._counted(asked)
         total, (field, sign), skip = histogram.total(window), asked.sort[0], asked.skip
         if skip >= total:
@@ -139,7 +139,7 @@ class Lists:
     async def _read_batched(self, asked: ListQuery) -> list[Document]:
         """Read a page that takes little time, together with those of concurrent requests: most of the time
         that a command needs is the driver's."""
-        rows = await self._batcher.load(asked)
+        rows = await self.batcher.load(asked)
         await self._feed.catch_up()
         return rows or []
 

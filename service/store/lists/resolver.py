@@ -44,14 +44,18 @@ class FilterResolver:
         self.database, self.site, self.vocabulary, self.log = database, site, vocabulary, log
         self._feed, self._heads = feed, RecordLoader(database, HEAD_FIELDS)
         self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(MAX_CACHED)
+        self.hits = self.misses = 0
 
     async def _cached(self, kind: Kind, wanted: Sequence[Any], load: Callable[[], Awaitable[Any]]) -> Any:
         """A result that is valid until a record of the kind changes."""
         position, found = self._cache.get(key := (kind.plural, *wanted), (-1, None))
         if self._feed.has_changed(kind.plural, position):
+            self.misses += 1
             position = self._feed.position
             found = await load()
             self._cache[key] = (position, found)
+        else:
+            self.hits += 1
         return found
 
     async def terms(self, kind: Kind, name: str, wanted: Sequence[str]) -> list[int]:

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -18,13 +18,14 @@ from service.store.lists.query import ListQuery
 from service.store.mongo.client import Collection
 
 FIELDS = {"version": 1, "modified_utc": 1, "timezone": 1, "start_utc": 1, "end_utc": 1}
+MILLISECOND = timedelta(milliseconds=1)
 READ_AHEAD = 1000
 """Rows that are read at a time: few enough to come from a cold disk within the time limit of a command."""
 
 
 @dataclass
 class Scan:
-    """The records of lists in their order, each in 16 bytes. Long lists are not looked through: their records
+    """The records of lists in their order, each in 24 bytes. Long lists are not looked through: their records
     are found when they are needed."""
 
     collection: Collection
@@ -32,6 +33,8 @@ class Scan:
     is_complete: bool
     ids: array[int] = field(default_factory=lambda: array("q"))
     versions: array[int] = field(default_factory=lambda: array("q"))
+    times: array[int] = field(default_factory=lambda: array("q"))
+    """When each was changed, in milliseconds."""
     modified: datetime = EPOCH
     """When the last one of them was changed."""
     zones: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)
@@ -39,12 +42,14 @@ class Scan:
 
     @property
     def digest(self) -> str:
-        """A hash of the ids and versions."""
-        return blake2b(self.ids.tobytes() + self.versions.tobytes(), digest_size=16).hexdigest()
+        """A hash of the ids, the versions and the times."""
+        content = b"".join(numbers.tobytes() for numbers in (self.ids, self.versions, self.times))
+        return blake2b(content, digest_size=16).hexdigest()
 
     def add(self, row: Mapping[str, Any]) -> None:
         self.ids.append(row["_id"])
         self.versions.append(row["version"])
+        self.times.append((row["modified_utc"] - EPOCH) // MILLISECOND)
         self.modified = max(self.modified, row["modified_utc"])
         if zone := row.get("timezone"):
             first, last = self.zones.get(zone, (row["start_utc"], row["end_utc"]))
@@ -53,14 +58,18 @@ class Scan:
     async def heads(self, size: int) -> AsyncGenerator[list[Document]]:
         """All records in batches of this size: their ids and, if the scan is complete, versions."""
         if self.is_complete:
-            rows = zip(self.ids, self.versions, strict=True)
-            while batch := [{"_id": id, "version": version} for id, version in islice(rows, size)]:
+            rows = zip(self.ids, self.versions, self.times, strict=True)
+            while batch := [head(*row) for row in islice(rows, size)]:
                 yield batch
             return
         async with aclosing(read_ahead(self.collection, self.lists)) as batches:
             async for ids in batches:
                 for at in range(0, len(ids), size):
                     yield [{"_id": id} for id in ids[at : at + size]]
+
+
+def head(id: int, version: int, time: int) -> Document:
+    return {"_id": id, "version": version, "modified_utc": EPOCH + time * MILLISECOND}
 
 
 async def scan(collection: Collection, lists: Sequence[ListQuery], max_records: int) -> Scan:

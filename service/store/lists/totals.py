@@ -64,6 +64,7 @@ class Totals:
         )
         self._used: LRUCache[bytes, bool] = LRUCache(MAX_FILTERS)
         self._building = SingleFlight[bytes, LiveHistogram]()
+        self.hits = self.misses = 0
 
     def window(self, asked: ListQuery) -> Window | None:
         """The window of a list whose total a histogram can give; None for other lists."""
@@ -96,7 +97,9 @@ class Totals:
         """The histogram of a filter at the position of the feed, built if necessary; None if that takes long
         or fails."""
         if found := self.current(asked):
+            self.hits += 1
             return found
+        self.misses += 1
         building = self._building.run(asked.key, partial(self._build, asked))
         try:
             await asyncio.wait_for(building, MAX_WAIT_SECONDS)

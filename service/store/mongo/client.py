@@ -4,11 +4,13 @@ the last majority-committed write tells whether there is anything new."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from time import monotonic, sleep
 from typing import Any, NamedTuple, TypeVar
 
+import pymongo
 import pymongo.database
 from bson import ObjectId, Timestamp
 from motor.motor_asyncio import (
@@ -17,14 +19,23 @@ from motor.motor_asyncio import (
     AsyncIOMotorCollection,
     AsyncIOMotorDatabase,
 )
-from pymongo.errors import AutoReconnect, ConfigurationError, InvalidURI
+from pymongo.change_stream import DatabaseChangeStream
+from pymongo.errors import AutoReconnect, ConfigurationError, InvalidURI, PyMongoError
+from pymongo.monitoring import CommandListener
 
 from config import SettingError
 
+APP_NAME = "kalends"
+"""What MongoDB calls this client."""
 DUPLICATE = 11000
 """The server's error code for a duplicate key."""
+HISTORY_LOST = 286
+"""The server's error code for a change stream that would begin before the oplog."""
 FIRST_BATCH = 10_000
 """Rows that an aggregation returns at once; by default MongoDB returns 101, and the rest on request."""
+CLOSE_SECONDS = 0.2
+MAX_TRANSACTION_ATTEMPTS = 10
+"""How often the work of a transaction that was aborted when it was committed is repeated."""
 RETRY_SECONDS = 0.05
 MAX_WAIT_SECONDS = 5.0
 """How long to wait for a new primary to commit a first write of its own term."""
@@ -55,31 +66,56 @@ async def aggregate(collection: Collection, pipeline: list[Row], **options: Any)
 async def in_transaction(client: Client, work: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
     """Run the work in a transaction; after a conflict it is repeated, so it must have no other effects."""
     async with await client.start_session() as session:
-        result: Result = await session.with_transaction(work)
-        return result
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                result: Result = await session.with_transaction(work)
+            except PyMongoError as error:  # Motor does not repeat the work if it is the commit that fails
+                is_aborted = error.has_error_label("TransientTransactionError")
+                if not is_aborted or attempt == MAX_TRANSACTION_ATTEMPTS:
+                    raise
+            else:
+                return result
 
 
-def connect(uri: str) -> Client:
+def connect(uri: str, listeners: Sequence[CommandListener] = ()) -> Client:
     """Create a client with majority read and write concern; raises SettingError for an invalid URI."""
     try:
-        return _client(uri)
+        return _client(uri, listeners)
     except (ConfigurationError, InvalidURI, ValueError) as error:
         raise SettingError(f"KALENDS_MONGODB_URI cannot be used: {error}") from None
 
 
-def _client(uri: str) -> Client:
+def _client(uri: str, listeners: Sequence[CommandListener]) -> Client:
     return AsyncIOMotorClient(
         uri,
         w="majority",
         readConcernLevel="majority",
+        readPreference="primary",  # whatever the URI says: secondaries may lag behind what was confirmed
         retryWrites=True,
         retryReads=True,
         maxPoolSize=50,
         waitQueueTimeoutMS=2000,
-        connectTimeoutMS=3000,
+        # A member that answers no heartbeat for the sum of these two, because its host is frozen or cut off,
+        # counts as down, and the driver closes the connections that wait for it.
+        heartbeatFrequencyMS=500,
+        connectTimeoutMS=1500,
         timeoutMS=10000,
-        appname="kalends",
+        appname=APP_NAME,
+        event_listeners=listeners,
     )
+
+
+def utc(time: Timestamp) -> datetime:
+    return time.as_datetime().replace(tzinfo=None)
+
+
+def close_stream(stream: DatabaseChangeStream[Row] | None) -> None:
+    """Close a change stream (blocking). Its server may be down: the driver would wait for it to return."""
+    if stream:
+        with pymongo.timeout(CLOSE_SECONDS):
+            stream.close()
 
 
 class Clock(NamedTuple):

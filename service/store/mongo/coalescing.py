@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from contextvars import Context, copy_context
 from functools import partial
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -28,20 +29,33 @@ class Batcher(Generic[Key, Value]):
         self._load_batch, self._max_in_flight, self._max_batch = load_batch, in_flight, max_batch
         self._slow_seconds = slow_seconds
         self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
+        self._contexts: dict[Key, Context] = {}
+        self.calls = self.batches = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._slow: set[asyncio.Task[None]] = set()
+
+    @property
+    def waiting(self) -> int:
+        """The number of callers that wait for the next batch."""
+        return sum(map(len, self._waiting.values()))
 
     def load(self, key: Key) -> asyncio.Future[Value | None]:
         # One future per caller: a cancelled caller does not affect the others.
         result: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append(result)
+        if key not in self._contexts:
+            self._contexts[key] = copy_context()
+        self.calls += 1
         self._start()
         return result
 
     def _start(self) -> None:
         if not self._waiting or len(self._tasks) - len(self._slow) >= self._max_in_flight:
             return
-        task = asyncio.create_task(self._load_waiting())
+        # In the context of the first caller: log lines about the batch have the id of that request.
+        first = self._contexts[next(iter(self._waiting))]
+        task = asyncio.create_task(self._load_waiting(), context=first)
+        self.batches += 1
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         if self._slow_seconds is not None:
@@ -59,6 +73,8 @@ class Batcher(Generic[Key, Value]):
 
     async def _load_waiting(self) -> None:
         batch = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._max_batch))}
+        for key in batch:
+            del self._contexts[key]
         try:
             found = await self._load_batch(list(batch)) if batch else {}
         except asyncio.CancelledError:

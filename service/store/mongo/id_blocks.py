@@ -44,6 +44,10 @@ class Ids:
         await self._counters.update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)
         self._free[space] = deque(id for id in self._free[space] if id > highest)
 
+    def forget(self) -> None:
+        """Drop the ids that are reserved: others may have them after a restore."""
+        self._free.clear()
+
     async def _block(self, space: str, size: int) -> range:
         while True:
             try:

@@ -81,6 +81,7 @@ INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind i
     "tokens": [index("digest", "digest", unique=True)],
     "words": [index("grams", "grams")],
     "changes": [index("by_kind", "kind", "_id"), index("expiry", "expires_at", expireAfterSeconds=0)],
+    "idempotency_keys": [index("expiry", "expires_at", expireAfterSeconds=0)],
     "undo": [index("expiry", "expires_at", expireAfterSeconds=0)],
     "removed_terms": [index("expiry", "at", expireAfterSeconds=366 * 86400)],
 }

@@ -14,7 +14,8 @@ RecordRef = tuple[str, Ref]
 Rows = Mapping[RecordRef, Row]
 HIDDEN_FIELDS = {"tok": 0, "text": 0, "sort": 0, "last_change": 0, "import_key": 0}
 """Fields that are not loaded when a record is shown, changed or embedded."""
-HEAD_FIELDS = {"version": 1, "slug": 1, "status": 1, "author": 1, "password": 1, "events.publish": 1}
+SEEN_BY = {"slug": 1, "status": 1, "author": 1, "password": 1}
+HEAD_FIELDS = {"version": 1, "modified_utc": 1, "events.publish": 1, **SEEN_BY}
 """Projection of a record's head: its version and who may see it, without its content."""
 
 
@@ -24,7 +25,7 @@ class RecordLoader:
     def __init__(self, database: Database, shown: Mapping[str, int]) -> None:
         self._collection = collections(database)
         self._shown = shown
-        self._batch = Batcher[tuple[RecordRef, ...], Rows](self._look)
+        self.batcher = Batcher[tuple[RecordRef, ...], Rows](self._look)
 
     async def load(self, plural: str, ref: Ref) -> Row | None:
         """Load a record. Concurrent callers may get the same object: do not modify it."""
@@ -33,7 +34,7 @@ class RecordLoader:
     async def load_many(self, asked: Iterable[RecordRef]) -> Rows:
         """Load the records that exist; the result may contain others, too."""
         wanted = tuple(asked)
-        return (await self._batch.load(wanted) or {}) if wanted else {}
+        return (await self.batcher.load(wanted) or {}) if wanted else {}
 
     async def _look(self, asked: Sequence[tuple[RecordRef, ...]]) -> dict[tuple[RecordRef, ...], Rows]:
         wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 
 from bson import Binary
@@ -16,6 +15,7 @@ from schemas import KINDS
 from schemas.caller import Caller
 from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
+from schemas.preconditions import NO_CONDITIONS, CreationConditions
 from service.passwords import Passwords
 from service.store.change_log import ChangeLog
 from service.store.links.category_tree import remove_twins
@@ -24,7 +24,17 @@ from service.store.links.resolving import Linked, LinkResolver, copies_of
 from service.store.mongo.client import Database
 from service.store.mongo.coalescing import Batcher
 from service.store.mongo.inserts import violates
+from service.store.records.conditions import failed_conditions, without_rivals
 from service.store.records.drafting import CONFLICTS, Drafter
+from service.store.records.idempotency import IdempotencyKeys
+from service.store.records.new_records import (
+    AlreadyCreated,
+    AlreadyImported,
+    Created,
+    Drafts,
+    NewRecord,
+    Outcomes,
+)
 
 log = logging.getLogger("kalends.store")
 MAX_GROUP = 32
@@ -33,39 +43,23 @@ MAX_CREATE_ATTEMPTS = 100
 """Attempts at a write that conflicts with other writers."""
 
 
-class AlreadyImported(Exception):
-    """The line was imported before."""
-
-
-@dataclass(frozen=True, eq=False)
-class NewRecord:
-    """The data of a record to create, with the problems that validation has found in it."""
-
-    data: Document
-    caller: Caller
-    problems: Problems = field(default_factory=Problems)
-    import_key: bytes | None = None
-    """If it is imported: identifies what it is imported from. A unique index keeps it from being stored
-    twice."""
-    id: int | None = None
-    """The id that it had where it is imported from, if it can keep it."""
-
-
-Outcomes = dict[NewRecord, Document | Exception]
-Drafts = dict[NewRecord, Document]
-
-
 class Creator:
     """Creates records of every kind."""
 
     def __init__(
-        self, database: Database, drafter: Drafter, passwords: Passwords, fanout: Fanout, log: ChangeLog
+        self,
+        database: Database,
+        drafter: Drafter,
+        passwords: Passwords,
+        fanout: Fanout,
+        log: ChangeLog,
+        keys: IdempotencyKeys,
     ) -> None:
         self._database, self._drafter, self._passwords = database, drafter, passwords
-        self._fanout, self._log = fanout, log
+        self._fanout, self._log, self._keys = fanout, log, keys
         self._import_turn = asyncio.Lock()
         """Batches of an import that describe the same new venue must create it once."""
-        self._groups = {
+        self.batchers = {
             kind.plural: Batcher[NewRecord, Document | Exception](
                 partial(self.create_many, kind), in_flight=2, max_batch=MAX_GROUP
             )
@@ -76,12 +70,27 @@ class Creator:
         self, kind: Kind, data: Document, caller: Caller, problems: Problems | None = None
     ) -> Document:
         """Create a record; raises InvalidFields with all invalid values, including those in `problems`."""
+        return (await self.create_once(kind, data, caller, problems or Problems())).record
+
+    async def create_once(
+        self,
+        kind: Kind,
+        data: Document,
+        caller: Caller,
+        problems: Problems,
+        conditions: CreationConditions = NO_CONDITIONS,
+    ) -> Created:
+        """Create a record, unless another request with the same idempotency key is first."""
         data = await self.with_hashed_password(data)
-        created = await self._groups[kind.plural].load(NewRecord(data, caller, problems or Problems()))
+        row = NewRecord(data, caller, problems, conditions=conditions)
+        created = await self.batchers[kind.plural].load(row)
         if isinstance(created, Exception):
-            raise created
+            # The other one may also be the reason why this one is refused: a name that exists already.
+            if conditions.key and (replay := await self._keys.replay(conditions.key)):
+                return replay
+            raise Unavailable if isinstance(created, AlreadyCreated) else created
         assert created is not None
-        return created
+        return Created(created)
 
     async def with_hashed_password(self, data: Document) -> Document:
         if not data.get("password"):
@@ -93,7 +102,9 @@ class Creator:
         outcomes: Outcomes = {}
         drafts: Drafts = {}
         for attempt in range(MAX_CREATE_ATTEMPTS):
-            if not (left := [row for row in rows if row not in outcomes]):
+            left = [row for row in rows if row not in outcomes]
+            outcomes |= await failed_conditions(self._keys, self._drafter.slugs, kind, left)
+            if not (left := without_rivals(kind, [row for row in left if row not in outcomes])):
                 return outcomes
             try:
                 async with self._import_turn if rows[0].import_key else nullcontext():
@@ -142,7 +153,10 @@ class Creator:
             row: resolver.resolve({name: row.data.get(name) for name in kind.links}, row.caller)
             for row in drafts
         }
-        await self._drafter.complete(kind, list(drafts.values()), expect_free=expect_free)
+        if kept := [record for row, record in drafts.items() if row.new_slug(kind)]:
+            await self._drafter.complete(kind, kept, keep_slugs=True)
+        others = [record for row, record in drafts.items() if not row.new_slug(kind)]
+        await self._drafter.complete(kind, others, expect_free=expect_free)
         await self._drafter.complete_linked(resolver.new)
         for row, record in list(drafts.items()):
             try:
@@ -158,9 +172,9 @@ class Creator:
         records = {record["_id"]: record for record in drafts.values()}
         failed: dict[int, Exception] = dict.fromkeys(records, Unavailable())
         try:
-            many = list(records.values())
-            if new:
-                failed = await self._drafter.store_together(kind, many, new)
+            many, keys = list(records.values()), self._keys.rows(drafts)
+            if new or keys:
+                failed = await self._drafter.store_together(kind, many, new, keys)
             else:
                 failed = await self._drafter.store_each(kind, many)
         finally:
@@ -172,7 +186,8 @@ class Creator:
         for row, record in drafts.items():
             error = failed.get(record["_id"])
             if error is None:
-                outcomes[row] = current.get(record["_id"], record)
+                # With a key, as every other request with this key is answered.
+                outcomes[row] = record if row.conditions.key else current.get(record["_id"], record)
             elif violates(error, "import_key"):
                 outcomes[row] = AlreadyImported()
             elif isinstance(error, CONFLICTS):

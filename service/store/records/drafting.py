@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller
-from schemas.errors import InvalidFields, Problems, not_found
+from schemas.errors import InvalidFields, Problems
 from schemas.event import EVENT
 from schemas.event_representation import LINKED, is_locked
 from schemas.kind import Document, Kind
-from schemas.language import Text
 from schemas.post import apply_role_limits
 from schemas.site import Site
 from schemas.slugs import slug_of
 from service.store.change_feed import ChangeFeed
-from service.store.links.category_tree import CIRCLE, CategoryTree, term_fields
+from service.store.links.category_tree import CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
-from service.store.mongo.client import Database, Session, in_transaction
+from service.store.mongo.client import Database, Row, Session, in_transaction
 from service.store.mongo.id_blocks import Ids
 from service.store.mongo.inserts import UNSTORABLE, insert_each
+from service.store.records.parents import check_parent, parent_field
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 
@@ -32,6 +32,8 @@ Errors = dict[int, Exception]
 """Errors by the ids of the records that were not stored."""
 UNUSED = {"publish": 0, "publish_end": None, "live_end": None, "as_of": None}
 """The usage counters of a new record."""
+IDEMPOTENCY_KEYS = "idempotency_keys"
+"""Collection of the keys of creations that may be sent again."""
 PARENT = {"author": 1, "status": 1, "ancestors": 1}
 """Fields of a parent that decide whether it is allowed."""
 
@@ -81,11 +83,16 @@ class Drafter:
         counters = {"events": dict(UNUSED)} if kind.embedded_fields else {}
         return record | counters | head
 
-    async def complete(self, kind: Kind, records: Sequence[Document], *, expect_free: bool = False) -> None:
-        """Give every record its id unless it has one, a free slug and its search fields."""
-        slugs = await self.slugs.free_for_all(
-            kind.plural, [record["slug"] for record in records], expect_free=expect_free
-        )
+    async def complete(
+        self, kind: Kind, records: Sequence[Document], *, expect_free: bool = False, keep_slugs: bool = False
+    ) -> None:
+        """Give every record its id unless it has one, a free slug and its search fields. With `keep_slugs`,
+        the unique index refuses slugs that are taken."""
+        desired = [record["slug"] for record in records]
+        if keep_slugs:
+            slugs = self.slugs.reserve(kind.plural, desired)
+        else:
+            slugs = await self.slugs.free_for_all(kind.plural, desired, expect_free=expect_free)
         without_id = [record for record in records if record.get("_id", 0) <= 0]  # or a temporary one
         ids = await self._ids.many(kind.id_space, len(without_id))
         for record, id in zip(without_id, ids, strict=True):
@@ -120,16 +127,24 @@ class Drafter:
         others = [record for record in records if not record.get("parent")]
         return failed | await insert_each(self._database[kind.plural], others)
 
-    async def store_together(self, kind: Kind, records: Sequence[Document], new: Linked) -> Errors:
-        """Store events and the records that they create in one transaction: all or none."""
+    async def store_together(
+        self, kind: Kind, records: Sequence[Document], new: Linked, keys: Sequence[Row] = ()
+    ) -> Errors:
+        """Store records, those that they create, and their idempotency keys, in one transaction."""
+        below = [record for record in records if record.get("parent")]
+        others = [record for record in records if not record.get("parent")]
 
         async def insert(session: Session) -> None:
+            await insert_each(self._database[IDEMPOTENCY_KEYS], keys, session)
             await self.insert_linked(new, session)
-            await insert_each(self._database[kind.plural], records, session)
+            await insert_each(self._database[kind.plural], others, session)
 
         try:
-            await in_transaction(self._database.client, insert)
-        except UNSTORABLE as error:
+            if below:
+                await self._tree.insert(kind, below, insert)
+            else:
+                await in_transaction(self._database.client, insert)
+        except (*UNSTORABLE, *CONFLICTS) as error:
             return {record["_id"]: error for record in records}
         return {}
 
@@ -165,29 +180,3 @@ class Drafter:
             normalized = kind.normalize(allowed, stored, self.site)
         found.refuse()
         return normalized
-
-
-def parent_field(kind: Kind) -> str:
-    return "post_parent" if kind.is_post else "parent"
-
-
-def check_parent(
-    kind: Kind,
-    data: Mapping[str, Any],
-    caller: Caller,
-    parents: Mapping[int, Document],
-    stored: Mapping[str, Any] | None = None,
-) -> None:
-    """Refuse a parent that does not exist, that the caller may not see, or that is the record itself or, in
-    the category tree, one of its descendants."""
-    field = parent_field(kind)
-    if not (parent := data.get(field)) or (stored and parent == stored[field]):
-        return
-    found = parents.get(parent)
-    is_own = stored is not None and parent == stored["_id"]
-    if kind.is_post and (found is None or is_own or not caller.sees(found)):
-        raise InvalidFields({field: Text("Must be the ID of another event.")})
-    if not kind.is_post and found is None:
-        raise InvalidFields({field: not_found(kind.name)})
-    if not kind.is_post and stored and (is_own or stored["_id"] in (found or {})["ancestors"]):
-        raise InvalidFields({field: CIRCLE})

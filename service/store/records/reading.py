@@ -19,8 +19,8 @@ class Reader:
 
     def __init__(self, database: Database, feed: ChangeFeed, passwords: Passwords, log: ChangeLog) -> None:
         self._feed, self._passwords, self._log = feed, passwords, log
-        self._heads = RecordLoader(database, HEAD_FIELDS)
-        self._records = RecordLoader(database, HIDDEN_FIELDS)
+        self.heads = RecordLoader(database, HEAD_FIELDS)
+        self.records = RecordLoader(database, HIDDEN_FIELDS)
 
     async def find(self, kind: Kind, ref: Ref) -> Document:
         """A record that is about to be changed, whoever may see it."""
@@ -29,7 +29,7 @@ class Reader:
         return record
 
     async def find_or_none(self, kind: Kind, ref: Ref) -> Document | None:
-        return await self._feed.confirm(lambda: self._load(self._records, kind, ref))
+        return await self._feed.confirm(lambda: self._load(self.records, kind, ref))
 
     async def _load(self, loader: RecordLoader, kind: Kind, ref: Ref) -> Document | None:
         if not kind.is_post:  # terms are shown with the number of their events
@@ -39,15 +39,15 @@ class Reader:
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
         """The records that exist of these ids."""
         refs = [(kind.plural, id) for id in ids]
-        found = await self._feed.confirm(lambda: self._records.load_many(refs))
+        found = await self._feed.confirm(lambda: self.records.load_many(refs))
         return [found[kind.plural, id] for id in ids if (kind.plural, id) in found]
 
     async def read(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
-        return await self._readable(self._records, kind, ref, caller, password)
+        return await self._readable(self.records, kind, ref, caller, password)
 
     async def head(self, kind: Kind, ref: Ref, caller: Caller, password: str | None) -> Document:
         """A record's head, without its content, if the caller may read the record."""
-        return await self._readable(self._heads, kind, ref, caller, password)
+        return await self._readable(self.heads, kind, ref, caller, password)
 
     async def _readable(
         self, loader: RecordLoader, kind: Kind, ref: Ref, caller: Caller, password: str | None

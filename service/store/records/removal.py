@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from schemas import KINDS
-from schemas.caller import NO_PRECONDITIONS, Caller, Preconditions, Role
+from schemas.caller import Caller, Role
 from schemas.errors import PreconditionFailed, Trashed
 from schemas.kind import Document, Kind
+from schemas.preconditions import NO_PRECONDITIONS, Preconditions, Versions
 from schemas.site import Site
 from service.store.change_log import ChangeLog
 from service.store.links.category_tree import CategoryTree
@@ -40,7 +41,7 @@ class StatusChanges:
         stored = await self._updater.find(kind, ref)
         if not kind.is_post:
             await self._updater.check(stored, caller, preconditions)
-            return await self._remove_term(kind, stored, preconditions.versions)
+            return await self._remove_term(kind, stored, preconditions.versions_to_remove(stored))
 
         def allow(stored: Document) -> None:
             if stored["status"] == "trash" and caller.may_write(stored):
@@ -49,7 +50,7 @@ class StatusChanges:
         change = {"status": "trash"}
         return await self._updater.update(kind, stored["_id"], change, caller, preconditions, allow=allow)
 
-    async def _remove_term(self, kind: Kind, stored: Document, versions: frozenset[int] | None) -> Document:
+    async def _remove_term(self, kind: Kind, stored: Document, versions: Versions) -> Document:
         """Remove a term from the database and from events; its children move to its parent."""
         job = await self._fanout.enqueue(kind, stored["_id"])
         async for child in self._database[kind.plural].find({"parent": stored["_id"]}, {"_id": 1}):

@@ -43,9 +43,13 @@ class Slugs:
         looked up: for a single record this is cheaper, and the unique index refuses those that are taken."""
         async with self._turn:
             if expect_free and self._are_new(plural, desired):
-                self._reserved.update(((plural, slug), slug) for slug in desired)
-                return list(desired)
+                return list(self.reserve(plural, desired))
             return await self._reserve(plural, desired, own)
+
+    def reserve(self, plural: str, slugs: Sequence[str]) -> Sequence[str]:
+        """Reserve slugs without looking whether they are free."""
+        self._reserved.update(((plural, slug), slug) for slug in slugs)
+        return slugs
 
     def _are_new(self, plural: str, slugs: Sequence[str]) -> bool:
         known = ((plural, slug) in self._reserved or (plural, slug) in self._last for slug in slugs)
@@ -94,8 +98,12 @@ class Slugs:
     async def _taken(self, plural: str, slugs: Collection[str], own: int | None) -> set[str]:
         # Before the query: a record that is stored meanwhile may be missing from both.
         reserved = {slug for slug in slugs if (plural, slug) in self._reserved}
+        return reserved | await self.stored(plural, slugs, own)
+
+    async def stored(self, plural: str, slugs: Collection[str], own: int | None = None) -> set[str]:
+        """Those of the slugs that other records have."""
         rows = self._collection(plural).find({"slug": {"$in": list(slugs)}}, {"slug": 1})
-        return reserved | {row["slug"] for row in await rows.to_list(None) if row["_id"] != own}
+        return {row["slug"] for row in await rows.to_list(None) if row["_id"] != own}
 
     def release(self, plural: str, records: Iterable[Document], failed: Container[int] = ()) -> None:
         """End the reservation of the slugs of records. Others may have the numbers of those not stored."""

@@ -9,12 +9,13 @@ from weakref import WeakValueDictionary
 
 from pymongo.errors import DuplicateKeyError
 
-from schemas.caller import NO_PRECONDITIONS, Caller, Preconditions
+from schemas.caller import Caller
 from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, Problems, Unavailable
 from schemas.event import EVENT
 from schemas.event_representation import changed_fields, is_locked
 from schemas.kind import Document, Kind
 from schemas.link_refs import name_key
+from schemas.preconditions import NO_PRECONDITIONS, Preconditions
 from schemas.slugs import TRASHED_SUFFIX, slug_of
 from service.background import BackgroundTasks
 from service.passwords import Passwords
@@ -98,7 +99,7 @@ class Updater:
         if not caller.may_write(stored):
             raise Forbidden
         await self._passwords.check(stored, caller, preconditions.password)
-        if preconditions.versions is not None and stored["version"] not in preconditions.versions:
+        if not preconditions.allow(stored):
             raise PreconditionFailed
 
     async def run_soon(self, job: Document) -> None:
@@ -131,7 +132,10 @@ class Updater:
             fields |= await self._drafter.vocabulary.searchable(kind, stored | fields)
         if kind.name_field in fields and not kind.is_post:
             fields["key"] = name_key(fields["name"])
-        fields["modified_utc"] = self._drafter.site.now()
+        now = max(
+            self._drafter.site.now(), stored["modified_utc"]
+        )  # the clock of another process may be ahead
+        fields |= {"modified_utc": now, "has_own_time": now > stored["modified_utc"]}
         return await self._save(kind, stored, fields, lookups.resolver.new)
 
     async def _new_slug(self, kind: Kind, stored: Document, wanted: Document, data: Document) -> str:

@@ -1,0 +1,103 @@
+"""Replaces the records of a database by loaded ones, while every service answers 503.
+
+A marker in `meta` tells services to stop. When all of them must have noticed it, the loaded collections are
+renamed. If this is interrupted, the marker stays until a restore has ended: the database may be a mixture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import pymongo
+from bson import Timestamp
+
+from schemas.dates import EPOCH
+from schemas.event_representation import LINKED
+from service.backup.contents import WEBHOOKS, Header
+from service.backup.loading import PREFIX, drop_loaded
+from service.commands.migrating import StepProgress
+from service.migrations import FORM, prepare
+from service.migrations.recount import set_checkpoint
+from service.store.change_feed import CHECKPOINT
+from service.store.change_log import CLOCK_ERROR
+from service.store.event_changes import MARKER
+from service.store.links.category_tree import REMOVED_TERMS
+from service.store.links.fanout import AFTER_RESTORE
+from service.store.log_rows import LOG, begin_log
+from service.store.mongo.client import Database, read_clock, utc
+from service.store.mongo.indexes import PATIENCE
+from service.store.mongo.instance import INSTANCE
+from service.store.restores import FRESH_SECONDS
+
+SETTLE_SECONDS = FRESH_SECONDS + 4.0
+"""From the marker to the first change: services notice it, and complete what they have begun."""
+COUNTERS = "counters"
+
+
+async def is_marked(database: Database) -> bool:
+    return await database["meta"].find_one({"_id": MARKER}) is not None
+
+
+async def mark(database: Database) -> None:
+    """Store the marker, and wait until every process must have noticed it. A database that was never set up
+    has no processes to wait for: those that start now look for the marker first."""
+    is_used = await database["meta"].find_one({"_id": "form"})
+    marker = {"$setOnInsert": {"since_utc": datetime.now(UTC)}}
+    await database["meta"].update_one({"_id": MARKER}, marker, upsert=True)
+    if is_used:
+        await asyncio.sleep(SETTLE_SECONDS)
+
+
+async def unmark(database: Database) -> None:
+    await database["meta"].delete_one({"_id": MARKER})
+
+
+async def switch(database: Database, header: Header, names: Iterable[str]) -> None:
+    """Replace all records. Every step can be repeated after another load."""
+    with pymongo.timeout(PATIENCE):
+        await raise_counters(database)
+        for name in (*names, LOG):
+            if name != COUNTERS:
+                await database[PREFIX + name].rename(name, dropTarget=True)
+        await database["meta"].replace_one(INSTANCE, header.instance, upsert=True)
+        await database["meta"].replace_one({"_id": "form"}, {"number": header.form}, upsert=True)
+        if header.form == FORM:
+            await set_checkpoint(database, await now(database), await begin_log(database))
+        await prepare(database, StepProgress().show)
+        await enqueue_jobs(database, header)
+        await continue_webhooks(database)
+        await drop_loaded(database)
+
+
+async def now(database: Database) -> Timestamp:
+    return (await asyncio.to_thread(read_clock, database.delegate)).time
+
+
+async def raise_counters(database: Database) -> None:
+    """Ids that either database has given are not given again."""
+    async for counter in database[PREFIX + COUNTERS].find({"n": {"$type": "number"}}):
+        highest = {"$max": {"n": counter["n"]}}
+        await database[COUNTERS].update_one({"_id": counter["_id"]}, highest, upsert=True)
+
+
+async def enqueue_jobs(database: Database, header: Header) -> None:
+    """Have the copies of records compared that were changed shortly before the dump: processes that had just
+    stored an event with an outdated copy would have updated it later."""
+    since = {"$gte": utc(header.logged_until) - CLOCK_ERROR}
+    for kind in LINKED.values():
+        changed = [
+            row["_id"] async for row in database[kind.plural].find({"modified_utc": since}, {"_id": 1})
+        ]
+        gone = database[REMOVED_TERMS].find({"kind": kind.plural, "at": since}, {"_id": 1})
+        for id in [*changed, *[row["_id"] async for row in gone]]:
+            job = {"token": AFTER_RESTORE, "at": EPOCH}
+            await database["fanout_jobs"].replace_one({"_id": f"{kind.name}:{id}"}, job, upsert=True)
+
+
+async def continue_webhooks(database: Database) -> None:
+    """The change log has begun anew: send what changes from now on."""
+    log = await database["meta"].find_one({"_id": CHECKPOINT}) or {}
+    now = {"since": f"{log['log']}-{log['number']}", "holder": None, "held_until": EPOCH}
+    await database[WEBHOOKS].update_many({}, {"$set": now})

@@ -1,0 +1,70 @@
+"""All checks, in the order in which they run: what later ones rely on comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas import CATEGORY, KINDS
+from schemas.kind import Kind
+from service.doctor.accounts import TOKEN_DOCUMENTS, WEBHOOK_DOCUMENTS
+from service.doctor.copies import COPIES
+from service.doctor.derived import COSTS, POSITIONS, PROTECTION, TERMS
+from service.doctor.expiring import KEYS, UNDO_STEPS
+from service.doctor.fields import FIELDS
+from service.doctor.findings import Check
+from service.doctor.indexes import INDEX_DEFINITIONS
+from service.doctor.jobs import FANOUT_JOBS, REMOVED
+from service.doctor.log import CHECKPOINTS, LOG_ROWS
+from service.doctor.meta import FORM_NUMBER, ID_COUNTERS, IDENTITY, IDS, LEASES
+from service.doctor.posts import PARENTS, PUBLICATION, SHARED_IDS, TRASH
+from service.doctor.search import SEARCH
+from service.doctor.times import TIMES
+from service.doctor.tree import TREE
+from service.doctor.unique import UNIQUE_VALUES
+from service.doctor.usage import USAGE
+from service.doctor.words import NUMBERS, TRIGRAMS
+
+Stage = tuple[Kind | None, Sequence[Check]]
+BEFORE = (
+    FORM_NUMBER,
+    IDENTITY,
+    LEASES,
+    IDS,
+    ID_COUNTERS,
+    UNIQUE_VALUES,
+    TOKEN_DOCUMENTS,
+    # Creates missing collections; the checkpoint has the identity of that of events.
+    INDEX_DEFINITIONS,
+    LOG_ROWS,
+    CHECKPOINTS,
+)
+RECORDS = (
+    FIELDS,
+    TIMES,
+    PROTECTION,
+    COSTS,
+    POSITIONS,
+    TRASH,
+    PUBLICATION,
+    PARENTS,
+    TERMS,
+    SHARED_IDS,
+    SEARCH,
+    COPIES,
+)
+AFTER = (NUMBERS, TRIGRAMS, REMOVED, WEBHOOK_DOCUMENTS, UNDO_STEPS, KEYS)
+LINKED_KINDS = [kind for kind in KINDS if not kind.links]
+STAGES: list[Stage] = [
+    (None, BEFORE),
+    *((kind, RECORDS) for kind in LINKED_KINDS if kind is not CATEGORY),
+    (CATEGORY, [FIELDS]),
+    (None, [TREE]),
+    (CATEGORY, RECORDS),
+    # Jobs before the copies that they update, and events before the counters of what they link to.
+    (None, [FANOUT_JOBS]),
+    *((kind, RECORDS) for kind in KINDS if kind.links),
+    *((kind, [USAGE]) for kind in LINKED_KINDS if kind.embedded_fields),
+    (None, AFTER),
+]
+CHECKS: list[Check] = [*BEFORE, *RECORDS, TREE, FANOUT_JOBS, USAGE, *AFTER]
+assert all(check in CHECKS for _, checks in STAGES for check in checks)

@@ -1,0 +1,81 @@
+"""Checks fan-out jobs, and what is remembered of deleted terms."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+
+from schemas import BY_NAME, BY_PLURAL
+from schemas.kind import Document
+from service.doctor.fields import is_number, is_time
+from service.doctor.findings import DatabaseCheck, Finding
+from service.doctor.scope import Scope
+from service.store.links.category_tree import REMOVED_TERMS
+from service.store.links.fanout import ABANDONED_AFTER, AFTER_RESTORE, FIELD
+
+JOBS = "fanout_jobs"
+CLOCK_ERROR = timedelta(hours=1)
+"""By how much the clocks of services may differ."""
+
+
+async def find_jobs(scope: Scope) -> list[Finding]:
+    """A job is deleted as soon as the copies of its record are updated; maintenance resumes old ones."""
+    now = scope.site.now()
+    return [
+        Finding(
+            f"fan-out job {job['_id']!r}", problem, repr(job.get("token")), repair=partial(_run, scope, job)
+        )
+        async for job in scope.collection(JOBS).find()
+        if (problem := _wrong_job(job, now))
+    ]
+
+
+def _wrong_job(job: Document, now: datetime) -> str:
+    if not _is_valid(job):
+        return "it is of no record that has copies"
+    if not is_time(job.get("at")) or not isinstance(job.get("token"), str):
+        return "it has no time or no token"
+    if job["at"] > now + CLOCK_ERROR:
+        return f"its time {job['at']} UTC has not come: nobody would run it"
+    is_left = job["at"] < now - ABANDONED_AFTER and job["token"] != AFTER_RESTORE
+    return f"it was left at {job['at']} UTC by a process that ended" if is_left else ""
+
+
+def _is_valid(job: Document) -> bool:
+    name, _, id = str(job["_id"]).partition(":")
+    return name in FIELD and id.isascii() and id.isdigit() and isinstance(job["_id"], str)
+
+
+async def _run(scope: Scope, job: Document) -> None:
+    if _is_valid(job):
+        name, _, id = job["_id"].partition(":")
+        await scope.fanout.update_copies(BY_NAME[name], int(id))
+    await scope.database[JOBS].delete_one({"_id": job["_id"], "token": job.get("token")})
+
+
+async def find_removed(scope: Scope) -> list[Finding]:
+    return [
+        Finding(f"removed term {row['_id']}", problem, repair=partial(_forget, scope, row))
+        async for row in scope.collection(REMOVED_TERMS).find()
+        if (problem := await _wrong_removed(scope, row))
+    ]
+
+
+async def _wrong_removed(scope: Scope, row: Document) -> str:
+    kind = BY_PLURAL.get(str(row.get("kind")))
+    if kind is None or kind.is_post or not is_number(row["_id"]) or not is_time(row.get("at")):
+        return "its kind or time is not valid"
+    exists = await scope.collection(kind.plural).find_one({"_id": row["_id"]}, {"_id": 1})
+    return f"it is remembered as deleted, but {kind.name} {row['_id']} exists" if exists else ""
+
+
+async def _forget(scope: Scope, row: Document) -> None:
+    await scope.database[REMOVED_TERMS].delete_one({"_id": row["_id"], "at": row.get("at")})
+
+
+FANOUT_JOBS = DatabaseCheck(
+    "fan-out jobs", "a fan-out job was left, or is of no record: run, and deleted", find_jobs
+)
+REMOVED = DatabaseCheck(
+    "removed terms", "a term that exists is remembered as deleted: not any more", find_removed
+)

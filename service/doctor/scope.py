@@ -1,0 +1,77 @@
+"""What checks work with: the database, and the parts of the store that repairs use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection as Many
+from time import monotonic
+from typing import Any, NamedTuple
+
+from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.errors import BSONError
+from pymongo.errors import OperationFailure
+
+from schemas.errors import Problem
+from schemas.kind import Document
+from service.failures import brief
+from service.store import Store
+from service.store.links.category_tree import CategoryTree
+from service.store.links.fanout import ABANDONED_AFTER
+from service.store.mongo.client import Collection
+from service.store.records.slugs import Slugs
+from service.store.search import Vocabulary
+
+LENIENT: CodecOptions[dict[str, Any]] = CodecOptions(
+    datetime_conversion=DatetimeConversion.DATETIME_AUTO, unicode_decode_error_handler="replace"
+)
+"""Values that are not valid are to be found, instead of stopping the reader."""
+POLL_SECONDS = 0.25
+JOB_SECONDS = ABANDONED_AFTER.total_seconds() + 10
+"""How long to wait for a fan-out job: older ones are resumed by the next maintenance of any process."""
+MALFORMED = (KeyError, TypeError, AttributeError, ValueError, OverflowError, BSONError)
+"""What code raises that reads documents of another form than it writes."""
+
+
+class Inferred(NamedTuple):
+    """The number of a word, and the record whose numbers tell it."""
+
+    number: int
+    record: tuple[str, int]
+
+
+class Scope:
+    """The database that is checked."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.site, self.database, self.fanout = store, store.site, store.database, store.fanout
+        self.tree, self.slugs = CategoryTree(store.client, store.database), Slugs(store.database)
+        self.log_problem = ""
+        """Why the change log could not be updated the last time."""
+        self.pending: dict[tuple[str, int], Document] = {}
+        """Changes that would repair records, so that what follows from the damage is not found as well."""
+        self.numbers: dict[str, int] = {}
+        """Numbers of words, cached while records are checked."""
+        self.inferred: dict[str, Inferred] = {}
+        """Numbers that words should have."""
+
+    def collection(self, name: str) -> Collection:
+        return self.database[name].with_options(codec_options=LENIENT)
+
+    def vocabulary(self) -> Vocabulary:
+        """A vocabulary that has nothing in its cache."""
+        return Vocabulary(self.database, self.store.ids)
+
+    async def catch_up(self, jobs: Many[str] = ()) -> None:
+        """Wait for the background work: count and log all changes, and let young fan-out jobs finish."""
+        try:
+            await self.store.log.update()
+            self.log_problem = ""
+        except (*MALFORMED, OperationFailure, Problem) as error:  # damage that other checks find
+            self.log_problem = f"{type(error).__name__}: {brief(error)}"
+        deadline = monotonic() + JOB_SECONDS
+        while jobs and monotonic() < deadline and await self._are_running(jobs):  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _are_running(self, jobs: Many[str]) -> bool:
+        young = {"_id": {"$in": list(jobs)}, "at": {"$gte": self.site.now() - ABANDONED_AFTER}}
+        return await self.database["fanout_jobs"].find_one(young, {"_id": 1}) is not None

@@ -1,0 +1,40 @@
+"""Asks MongoDB every few seconds what only it knows: fan-out jobs that are open, and the last write."""
+
+from __future__ import annotations
+
+import asyncio
+from math import nan
+
+import pymongo
+from pymongo.errors import PyMongoError
+
+from service.metrics.definitions import FANOUT_JOBS, FEED_LAG, MONGODB_UP
+from service.store import Store
+from service.store.mongo.client import read_clock
+
+LOOK_SECONDS = 5.0
+MAX_WAIT_SECONDS = 2.0
+
+
+async def observe_database(store: Store) -> None:
+    """Keep the metrics current, forever. What is not known is NaN: the last value would look like a fact."""
+    while True:
+        try:
+            async with asyncio.timeout(MAX_WAIT_SECONDS):
+                jobs, lag = await read_state(store)
+            is_up = True
+        except (PyMongoError, TimeoutError):
+            jobs, lag, is_up = nan, nan, False
+        FANOUT_JOBS.set(jobs)
+        FEED_LAG.set(lag)
+        MONGODB_UP.set(is_up)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def read_state(store: Store) -> tuple[float, float]:
+    """The number of fan-out jobs that are open, and the seconds that the change feed is behind."""
+    with pymongo.timeout(MAX_WAIT_SECONDS):
+        jobs = await store.fanout.count_jobs()
+        last_write = (await asyncio.to_thread(read_clock, store.database.delegate)).time
+    has_begun = store.feed.time.time > 0
+    return jobs, max(0, last_write.time - store.feed.time.time) if has_begun else nan

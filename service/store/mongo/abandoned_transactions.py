@@ -1,0 +1,34 @@
+"""Aborts the transactions of crashed processes. MongoDB itself keeps them, and everything that they have
+locked, for more than a minute; meanwhile no other process could write to the same documents."""
+
+from __future__ import annotations
+
+import logging
+
+from pymongo.errors import OperationFailure
+from pymongo.read_concern import ReadConcern
+
+from service.store.mongo.client import APP_NAME, Client, Row
+
+log = logging.getLogger("kalends.store")
+ABANDONED_AFTER_SECONDS = 3.0
+"""Between two commands of a transaction a process pauses for milliseconds. If one of a process that lives is
+aborted nevertheless, `in_transaction` repeats it."""
+
+
+async def abort_abandoned_transactions(client: Client) -> None:
+    """Abort transactions without a command for some seconds: those of this user, whichever process it was."""
+    idle = {"$gt": int(ABANDONED_AFTER_SECONDS * 1_000_000)}
+    wanted: Row = {"type": "idleSession", "appName": APP_NAME, "transaction.timeInactiveMicros": idle}
+    stages: list[Row] = [
+        {"$currentOp": {"idleSessions": True}},
+        {"$match": wanted},
+        {"$project": {"lsid.id": 1}},
+    ]
+    admin = client.get_database("admin", read_concern=ReadConcern("local"))  # what $currentOp requires
+    try:
+        if sessions := [row["lsid"] async for row in admin.aggregate(stages)]:
+            await admin.command({"killSessions": sessions})
+            log.warning("aborted %d transactions that crashed processes have left", len(sessions))
+    except OperationFailure as error:  # hosted MongoDBs may refuse it: there MongoDB's own limit applies
+        log.debug("transactions of crashed processes cannot be looked for: %s", error)

@@ -1,0 +1,138 @@
+"""Restores, as every process that uses the database sees them.
+
+While a restore replaces the records, a marker is stored in `meta`, and no process reads or writes them. The
+change feed reports the marker. A process relies on what it knows for a second at most, and the restore waits
+longer than that, so that nobody uses the records while they are replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+import pymongo.database
+from bson import Timestamp
+from pymongo.errors import PyMongoError
+
+from schemas.errors import Problem, Unavailable, UnderRestore
+from schemas.kind import Document
+from service.store.event_changes import MARKER
+from service.store.mongo.client import Database, Result, utc
+
+FRESH_SECONDS = 1.0
+"""How long a process relies on what it knows about restores."""
+MAX_ATTEMPTS = 10
+"""How often a read is repeated because of restores or elections."""
+REPLACING = (
+    "a restore is replacing all records, and every request is answered with 503; "
+    "if it was interrupted, run `kalends restore` again"
+)
+log = logging.getLogger("kalends.store")
+
+
+class StreamOutdated(PyMongoError):
+    """A restore has begun or ended since the change stream was opened: another one must be opened."""
+
+
+class RestoreUnderWay(Exception):
+    """A database cannot be opened: its records are being replaced."""
+
+    def __init__(self) -> None:
+        super().__init__(REPLACING)
+
+
+async def refuse_restore(database: Database) -> None:
+    """Raise RestoreUnderWay while a restore replaces the records, and if it was interrupted then."""
+    if await database["meta"].find_one({"_id": MARKER}):
+        raise RestoreUnderWay
+
+
+class Restores:
+    """What a process knows about restores."""
+
+    def __init__(self) -> None:
+        self.is_under_way, self._was_under_way = False, False
+        self.records: str | None = None
+        """Identifies the collection of all records: after a restore it is another one."""
+        self.replaced_at = datetime.min
+        """The time at which all records were replaced last, in UTC."""
+        self.on_replaced: Callable[[], None] = lambda: None
+        """Called after all records were replaced."""
+        self._learned: str | None = None
+        self._known_until, self._read_at = Timestamp(0, 1), 0.0
+
+    @property
+    def is_ruled_out(self) -> bool:
+        """Whether no restore can be replacing the records now."""
+        return not self.is_under_way and monotonic() - self._read_at < FRESH_SECONDS
+
+    def check(self) -> None:
+        """Raise UnderRestore while the records are replaced."""
+        if self.is_under_way:
+            raise UnderRestore
+
+    async def confirm(
+        self, read: Callable[[], Awaitable[Result]], catch_up: Callable[[], Awaitable[Any]]
+    ) -> Result:
+        """Run a read, again if all records were replaced meanwhile; `catch_up` reads the change feed."""
+        for _ in range(MAX_ATTEMPTS):
+            if not self.is_ruled_out:
+                await catch_up()
+            records, problem = self.records, None
+            try:
+                result = await read()
+            except Problem as error:
+                problem = error
+            if not self.is_ruled_out:
+                await catch_up()
+            if self.records == records:
+                if problem:
+                    raise problem
+                return result
+        raise Unavailable
+
+    def timed(self, read: Callable[[], Result]) -> Result:
+        """Read the change feed (blocking), and remember when."""
+        started = monotonic()
+        result = read()
+        self._read_at = started
+        return result
+
+    def learn(
+        self, database: pymongo.database.Database[Document], checkpoint: str, until: Timestamp
+    ) -> Document | None:
+        """Read the marker and the checkpoint of the change log (blocking), and return the checkpoint."""
+        rows = {row["_id"]: row for row in database["meta"].find({"_id": {"$in": [checkpoint, MARKER]}})}
+        found: Document | None = rows.get(checkpoint)
+        self.is_under_way, self._known_until = MARKER in rows, until
+        self._learned = found.get("log") if found else None
+        return found
+
+    @property
+    def has_replaced(self) -> bool:
+        """Whether all records were replaced since `notice`."""
+        return self._learned is not None and self.records not in (None, self._learned)
+
+    def records_only(self, changes: Iterable[Document]) -> list[Document]:
+        """The changes to records; raises StreamOutdated if a restore has begun or ended since `learn`."""
+        found = list(changes)
+        markers = [one for one in found if one["ns"]["coll"] == "meta"]
+        if any(one["clusterTime"] > self._known_until for one in markers):
+            raise StreamOutdated
+        return [one for one in found if one["ns"]["coll"] != "meta"] if markers else found
+
+    def notice(self) -> None:
+        """Act on what was learned."""
+        if self.is_under_way and not self._was_under_way:
+            log.warning(REPLACING)
+        self._was_under_way = self.is_under_way
+        if self.is_under_way or self._learned is None:
+            return
+        if self.has_replaced:
+            log.info("all records were replaced by a restore")
+            self.replaced_at = utc(self._known_until)
+            self.on_replaced()
+        self.records = self._learned

@@ -1,0 +1,71 @@
+"""Transactions of crashed processes are aborted, so that they do not keep others from writing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pymongo
+import pytest
+from pymongo.errors import PyMongoError
+
+from service.store import Store
+from service.store.mongo import abandoned_transactions
+from service.store.mongo.abandoned_transactions import abort_abandoned_transactions
+from service.store.mongo.client import Session, in_transaction
+
+LOCKED = {"_id": "locked"}
+MORE = {"$inc": {"n": 1}}
+
+
+@pytest.fixture
+async def left(store: Store) -> AsyncIterator[Session]:
+    """The session of a transaction that nobody goes on with; it has written to a document."""
+    await store.database["counters"].insert_one(LOCKED | {"n": 0})
+    async with await store.client.start_session() as session, session.start_transaction():
+        await store.database["counters"].update_one(LOCKED, MORE, session=session)
+        yield session
+        await session.abort_transaction()
+
+
+async def written(store: Store) -> int:
+    """Write to the document, and return its number."""
+    with pymongo.timeout(2):
+        await store.database["counters"].update_one(LOCKED, MORE)
+    found = await store.database["counters"].find_one(LOCKED)
+    assert found
+    return int(found["n"])
+
+
+async def test_maintenance_aborts_what_was_left(
+    store: Store, left: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(abandoned_transactions, "ABANDONED_AFTER_SECONDS", 0.0)
+    await store.maintain()
+    assert await written(store) == 1
+
+
+async def test_a_transaction_that_goes_on_is_not_aborted(
+    store: Store, left: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(abandoned_transactions, "ABANDONED_AFTER_SECONDS", 3600.0)
+    await store.maintain()
+    with pytest.raises(PyMongoError):
+        await written(store)
+    await store.database["counters"].update_one(LOCKED, MORE, session=left)
+
+
+async def test_an_aborted_transaction_is_repeated(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process was only slow: it is aborted before it is committed."""
+    monkeypatch.setattr(abandoned_transactions, "ABANDONED_AFTER_SECONDS", 0.0)
+    await store.database["counters"].insert_one(LOCKED | {"n": 0})
+    attempts = []
+
+    async def work(session: Session) -> None:
+        attempts.append(1)
+        await store.database["counters"].update_one(LOCKED, MORE, session=session)
+        if len(attempts) == 1:
+            await abort_abandoned_transactions(store.client)
+
+    await in_transaction(store.client, work)
+    assert len(attempts) == 2
+    assert await written(store) == 2

@@ -1,0 +1,78 @@
+"""Work that gives way: what arrives later does not wait until all of it is done."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+from handlers.time_slices import SLICE_SECONDS, TimeSlices
+
+TASKS = 100
+
+
+def occupy(seconds: float) -> None:
+    end = monotonic() + seconds
+    while monotonic() < end:
+        pass
+
+
+async def test_a_later_task_runs_before_the_work_that_is_ready_is_done() -> None:
+    slices, order = TimeSlices(), list[str]()
+
+    async def work() -> None:
+        await slices.let_others_run()
+        occupy(SLICE_SECONDS / 4)
+        order.append("work")
+
+    async def quick() -> None:
+        order.append("quick")
+
+    await asyncio.gather(*(work() for _ in range(TASKS)), quick())
+    assert order.count("work") == TASKS
+    assert order.index("quick") < TASKS / 2
+
+
+async def test_work_that_has_given_way_does_not_fill_the_next_pass() -> None:
+    slices, order = TimeSlices(), list[str]()
+
+    async def work() -> None:
+        await slices.let_others_run()
+        occupy(SLICE_SECONDS / 4)
+        order.append("work")
+
+    async def watch() -> None:
+        while order.count("work") < TASKS:
+            order.append("pass")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(work() for _ in range(TASKS)), watch())
+    assert order.count("pass") >= TASKS / 10
+
+
+async def test_work_that_fits_into_a_slice_is_not_interrupted() -> None:
+    slices, order = TimeSlices(), list[int]()
+
+    async def work(number: int) -> None:
+        for _ in range(3):
+            await slices.let_others_run()
+            order.append(number)
+
+    await asyncio.gather(work(1), work(2))
+    assert order == [1, 1, 1, 2, 2, 2]
+
+
+async def test_a_slice_of_a_closed_event_loop_does_not_count() -> None:
+    slices = TimeSlices()
+    await slices.let_others_run()
+    await asyncio.sleep(0)
+    await slices.let_others_run()  # its end is only scheduled: the loop could be closed before
+    slices._began_at -= 60
+    passes = 0
+
+    def count() -> None:
+        nonlocal passes
+        passes += 1
+
+    asyncio.get_running_loop().call_soon(count)
+    await slices.let_others_run()
+    assert passes == 0
