@@ -79,6 +79,7 @@ async def _insert(store: Store, rows: Iterator[Row], number: int, progress: Call
         for row in chunk:
             count(counts, row)
         progress(start + len(chunk))
+    await store.log.update()  # what it has counted until now is replaced
     await note_counts(store, counts)
     await create_indexes(store.database)
 

@@ -20,6 +20,7 @@ from pymongo.errors import PyMongoError
 
 from config import SettingError, Settings
 from config.settings import PREFIX
+from handlers.pages.rendering import load_templates
 from service.acceptor import Acceptor
 from service.announcing import announcing
 from service.app import CHANGES, create_app
@@ -146,11 +147,13 @@ async def serve_socket(
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         gc.set_threshold(*GC_THRESHOLDS)
+        gc.freeze()  # what exists now stays: collections need not look at it, and pause requests for less
         sys.setswitchinterval(THREAD_SWITCH_SECONDS)
         assert runner.server
         acceptor = Acceptor(listener, runner.server)
         acceptor.open()
         on_accepting()
+        await asyncio.to_thread(load_templates)
         await shutdown.wait(Urgency.RETIRE)
         await app[IN_FLIGHT].drain(runner.server, acceptor, shutdown)
 

@@ -61,18 +61,46 @@ async def test_work_that_fits_into_a_slice_is_not_interrupted() -> None:
     assert order == [1, 1, 1, 2, 2, 2]
 
 
-async def test_a_slice_of_a_closed_event_loop_does_not_count() -> None:
-    slices = TimeSlices()
-    await slices.let_others_run()
+async def test_those_who_wait_go_on_before_those_who_come_later() -> None:
+    slices, order = TimeSlices(), list[int]()
+
+    async def work(number: int) -> None:
+        await asyncio.sleep(0.001 * (number > TASKS))
+        await slices.let_others_run()
+        occupy(SLICE_SECONDS / 4)
+        order.append(number)
+
+    await asyncio.gather(*(work(number) for number in range(TASKS)), work(TASKS + 1))
+    assert order[-1] == TASKS + 1
+
+
+async def test_a_cancelled_task_does_not_hold_up_the_others() -> None:
+    slices, done = TimeSlices(), list[int]()
+
+    async def work(number: int) -> None:
+        await slices.let_others_run()
+        occupy(SLICE_SECONDS * 2)
+        done.append(number)
+
+    tasks = [asyncio.create_task(work(number)) for number in range(6)]
     await asyncio.sleep(0)
-    await slices.let_others_run()  # its end is only scheduled: the loop could be closed before
-    slices._began_at -= 60
-    passes = 0
+    for task in tasks[1:4]:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert done == [0, 4, 5]
 
-    def count() -> None:
-        nonlocal passes
-        passes += 1
 
-    asyncio.get_running_loop().call_soon(count)
-    await slices.let_others_run()
-    assert passes == 0
+def test_turns_of_a_closed_event_loop_are_forgotten() -> None:
+    slices = TimeSlices()
+
+    async def work() -> None:
+        await slices.let_others_run()
+        occupy(SLICE_SECONDS * 2)
+
+    async def leave_unfinished() -> None:
+        for _ in range(3):
+            asyncio.create_task(work())  # noqa: RUF006
+        await asyncio.sleep(0)
+
+    asyncio.run(leave_unfinished())
+    asyncio.run(asyncio.wait_for(work(), 5))

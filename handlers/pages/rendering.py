@@ -34,6 +34,12 @@ TEMPLATES = Environment(
 )
 
 
+def load_templates() -> None:
+    """Compile all templates: requests would wait for it, up to 0.1 s for one."""
+    for name in TEMPLATES.list_templates():
+        TEMPLATES.get_template(name)
+
+
 def html_response(
     template: str,
     page: PageContext,

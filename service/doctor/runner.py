@@ -15,6 +15,7 @@ from service.doctor.findings import REMOVED, Check, DatabaseCheck, Finding, Reco
 from service.doctor.mending import mend
 from service.doctor.scope import MALFORMED, Scope
 from service.failures import brief
+from service.store.mongo.client import batches_by_id
 from service.store.restores import refuse_restore
 
 RUN_SECONDS = 24 * 3600
@@ -62,10 +63,9 @@ class Examination:
                         self._show(self.outcome.checked)
 
     async def _batches(self, kind: Kind) -> AsyncIterator[list[Document]]:
-        query, records = {"_id": {"$gte": 1}}, self._scope.collection(kind.plural)
-        while batch := await records.find(query).sort("_id", 1).to_list(BATCH):
+        records = self._scope.collection(kind.plural)
+        async for batch in batches_by_id(records, {"$gte": 1}, BATCH):
             yield [record for record in batch if isinstance(record["_id"], int)]
-            query = {"_id": {"$gt": batch[-1]["_id"]}}
 
     async def _check_database(self, check: DatabaseCheck) -> None:
         await refuse_restore(self._scope.database)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -26,9 +26,10 @@ class Expected(NamedTuple):
 
 async def find(scope: Scope, kind: Kind, records: Sequence[Document]) -> list[Finding]:
     expected = [_expected(kind, record) for record in records]
-    numbers = await _numbers(scope, set().union(*(one.words for one in expected)))
+    await _load_numbers(scope, set().union(*(one.words for one in expected)))
     found: list[Finding] = []
     for record, right in zip(records, expected, strict=True):
+        numbers = {word: scope.numbers[word] for word in right.words if word in scope.numbers}
         if word := await _wrong_word(scope, kind, record, right, numbers):
             found.append(word)
         inferred = {word: scope.inferred[word].number for word in right.words & scope.inferred.keys()}
@@ -61,17 +62,13 @@ async def _repair(scope: Scope, kind: Kind, record: Document) -> None:
     scope.numbers.clear()
 
 
-async def _numbers(scope: Scope, words: Iterable[str]) -> dict[str, int]:
-    """The stored numbers of words; words without a valid number are left out."""
-    missing = [word for word in words if word not in scope.numbers]
+async def _load_numbers(scope: Scope, words: set[str]) -> None:
+    """Cache the stored numbers of words; words without a valid number are left out."""
     if len(scope.numbers) > MAX_CACHED_NUMBERS:
         scope.numbers.clear()
-        missing = list(words)
-    rows = scope.collection("words").find({"_id": {"$in": missing}}, {"n": 1}) if missing else None
-    scope.numbers |= (
-        {row["_id"]: row["n"] async for row in rows if isinstance(row.get("n"), int)} if rows else {}
-    )
-    return {word: scope.numbers[word] for word in words if word in scope.numbers}
+    if missing := list(words - scope.numbers.keys()):
+        rows = await scope.collection("words").find({"_id": {"$in": missing}}, {"n": 1}).to_list(None)
+        scope.numbers |= {row["_id"]: row["n"] for row in rows if isinstance(row.get("n"), int)}
 
 
 async def _wrong_word(

@@ -11,6 +11,7 @@ from schemas.text_normalization import tokens
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.mending import mend
 from service.doctor.scope import Scope
+from service.store.mongo.client import batches_by_id
 from service.store.search import fold_all, trigrams
 
 BATCH = 5000
@@ -39,11 +40,9 @@ async def find_trigrams(scope: Scope) -> list[Finding]:
 
 
 async def _words(scope: Scope) -> AsyncIterator[Document]:
-    query: Document = {"_id": {"$type": "string"}}
-    while batch := await scope.collection("words").find(query).sort("_id", 1).to_list(BATCH):
+    async for batch in batches_by_id(scope.collection("words"), {"$type": "string"}, BATCH):
         for row in batch:
             yield row
-        query = {"_id": {"$gt": batch[-1]["_id"], "$type": "string"}}
 
 
 async def _set_trigrams(scope: Scope, word: str) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from bson import MinKey
 from pymongo import UpdateOne
 from pymongo.errors import OperationFailure
 
-from service.store.mongo.client import Database
+from service.store.mongo.client import Database, batches_by_id
 
 Report = Callable[[str, int, int], None]
 """(step, records done, records in all) -> shows the progress."""
@@ -48,10 +49,9 @@ async def upgrade(database: Database, report: Report) -> None:
 async def _in_slices(database: Database, name: str, change: Any, report: Report) -> None:
     """Change a collection in slices, in the order of its ids."""
     done, total = 0, await database[name].estimated_document_count()
-    query: dict[str, Any] = {}
-    while rows := await database[name].find(query, {"record": 1}).sort("_id", 1).to_list(SLICE):
+    async for rows in batches_by_id(database[name], {"$gte": MinKey()}, SLICE, {"record": 1}):
         await change(database, rows)
-        query, done = {"_id": {"$gt": rows[-1]["_id"]}}, done + len(rows)
+        done += len(rows)
         report(f"upgrading {name}", done, total)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from schemas.dates import EPOCH
@@ -117,28 +118,32 @@ class Histogram:
         self._counts[at] += step
 
     def total(self, window: Window) -> int:
-        """The number of events in a window. No event ends before it starts: only those that start near the
-        bounds of the end have to be looked at one by one."""
-        low, high = self._range(window)
-        sure_low = max(low, self._index(window.end))
-        sure_high = min(high, self._index(window.end_before - self._longest))
-        if sure_low >= sure_high:
-            return sum(count for _, _, count in self._entries(window, low, high))
-        edges = (*self._entries(window, low, sure_low), *self._entries(window, sure_high, high))
-        return sum(self._counts[sure_low:sure_high]) + sum(count for _, _, count in edges)
+        """The number of events in a window."""
+        return sum(self._numbers(window, *self._range(window)))
 
     def locate(self, window: Window, field: str, rank: int, *, is_descending: bool) -> tuple[int, int]:
         """The slot of the event with this rank if events are sorted by a field, and the number of events in
         the slots before it."""
-        counts = Counter[int]()
-        for start, end, count in self._entries(window, *self._range(window)):
-            counts[start if field == START else end] += count
-        before = 0
-        for slot in sorted(counts, reverse=is_descending):
-            if before + counts[slot] > rank:
-                return slot, before
-            before += counts[slot]
-        raise IndexError(rank)
+        slots, numbers = self._by_start(window) if field == START else self._by_end(window)
+        if is_descending:
+            slots, numbers = slots[::-1], numbers[::-1]
+        sums = list(accumulate(numbers, initial=0))
+        slot = slots[bisect_right(sums, rank) - 1]
+        return slot, sums[slots.index(slot)]
+
+    def _by_start(self, window: Window) -> tuple[list[int], list[int]]:
+        """The start slots of the entries that may be in a window, and the numbers of events there."""
+        low, high = self._range(window)
+        return [key >> SHIFT for key in self._keys[low:high]], self._numbers(window, low, high)
+
+    def _by_end(self, window: Window) -> tuple[list[int], list[int]]:
+        """The end slots of the events in a window, and their numbers."""
+        low, high = self._range(window)
+        ends = Counter[int]()
+        for key, number in zip(self._keys[low:high], self._numbers(window, low, high), strict=True):
+            ends[(key >> SHIFT) + (key & SPAN)] += number
+        slots = sorted(ends)
+        return slots, [ends[slot] for slot in slots]
 
     def _index(self, slot: int) -> int:
         return bisect_left(self._keys, slot << SHIFT)
@@ -148,8 +153,17 @@ class Histogram:
         low = self._index(max(window.start, window.end - self._longest))
         return low, max(low, self._index(min(window.start_before, window.end_before)))
 
-    def _entries(self, window: Window, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+    def _numbers(self, window: Window, low: int, high: int) -> list[int]:
+        """The numbers of events in a window, for each entry in a range. No event ends before it starts: only
+        the entries that start near the bounds of the end have to be looked at one by one."""
+        sure_low = min(high, max(low, self._index(window.end)))
+        sure_high = max(sure_low, min(high, self._index(window.end_before - self._longest)))
+        return [
+            *self._looked_at(window, low, sure_low),
+            *self._counts[sure_low:sure_high],
+            *self._looked_at(window, sure_high, high),
+        ]
+
+    def _looked_at(self, window: Window, low: int, high: int) -> Iterator[int]:
         for key, count in zip(self._keys[low:high], self._counts[low:high], strict=True):
-            start = key >> SHIFT
-            if window.end <= (end := start + (key & SPAN)) < window.end_before:
-                yield start, end, count
+            yield count if window.end <= (key >> SHIFT) + (key & SPAN) < window.end_before else 0

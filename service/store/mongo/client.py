@@ -4,7 +4,7 @@ the last majority-committed write tells whether there is anything new."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from time import monotonic, sleep
@@ -61,6 +61,19 @@ async def aggregate(collection: Collection, pipeline: list[Row], **options: Any)
     """Run an aggregation and return all rows, in a single call to a thread."""
     options = {"batchSize": FIRST_BATCH, **options}
     return await asyncio.to_thread(lambda: list(collection.delegate.aggregate(pipeline, **options)))
+
+
+async def batches_by_id(
+    collection: Collection, ids: Mapping[str, Any], size: int, shown: Mapping[str, int] | None = None
+) -> AsyncIterator[list[Row]]:
+    """Read documents in the order of their ids, in batches, each with a query of its own: without the limit
+    MongoDB would send up to 16 MB at a time."""
+    query = {"_id": {**ids}}
+    while (
+        batch := await collection.find(query, shown).sort("_id", 1).limit(size).batch_size(size).to_list(size)
+    ):
+        yield batch
+        query = {"_id": {**ids, "$gt": batch[-1]["_id"]}}
 
 
 async def in_transaction(client: Client, work: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:

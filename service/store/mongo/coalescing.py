@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+MAX_RESUMED = 4
+"""Callers of a batch that continue in the same pass of the event loop."""
 
 
 class Batcher(Generic[Key, Value]):
@@ -85,9 +87,17 @@ class Batcher(Generic[Key, Value]):
             for result in pending(batch.values()):
                 result.set_exception(copy.copy(error))
         else:
-            for key, results in batch.items():
-                for result in pending([results]):
-                    result.set_result(found.get(key))
+            resume([(result, found.get(key)) for key, results in batch.items() for result in results])
+
+
+def resume(callers: Sequence[tuple[asyncio.Future[Value | None], Value | None]]) -> None:
+    """Give the callers of a batch their values, a few in each pass of the event loop: all of them have work
+    to do then, and others, such as health checks, must not wait until hundreds have done it."""
+    for result, value in callers[:MAX_RESUMED]:
+        if not result.done():
+            result.set_result(value)
+    if rest := callers[MAX_RESUMED:]:
+        asyncio.get_running_loop().call_soon(resume, rest)
 
 
 def pending(
