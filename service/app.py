@@ -40,7 +40,7 @@ CHANGES = web.AppKey("changes", ChangesHandlers)
 
 def create_app(settings: Settings, store: Store) -> web.Application:
     """The application; it opens no files or connections of its own."""
-    in_flight = InFlight(settings, lambda: store.feed.has_lost_primary)
+    in_flight = InFlight(settings, lambda: store.feed.clock.has_lost_primary)
     cross_site, request_ids = CrossSite(settings), RequestIds()
     responses, fragments = ByteCache(RESPONSE_BYTES), ByteCache(FRAGMENT_BYTES)
     error_pages = ErrorPages(store.site, (store.site.namespace, *settings.aliases))

@@ -20,7 +20,7 @@ from service.protocol import Runner
 from service.site import site_of
 from service.store import Store, open_store
 from service.store.change_feed import CHECKPOINT
-from service.store.mongo.client import read_clock
+from service.store.mongo.write_clock import read_clock
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -13,9 +13,9 @@ from schemas.errors import NotFound
 from service.store import Store
 from service.store.change_feed import ChangeFeed
 from service.store.links import resolving
-from service.store.mongo import client
-from service.store.mongo.client import Clock, read_clock
+from service.store.mongo import client, write_clock
 from service.store.mongo.loaders import RecordLoader
+from service.store.mongo.write_clock import Clock, WriteClock, read_clock
 from tests.conftest import Api
 
 KINDS = ("events", "venues", "organizers", "categories", "tags")
@@ -177,8 +177,8 @@ async def test_what_an_event_links_to_is_read_again_after_an_election(
 
 def pretend_election(feed: ChangeFeed) -> None:
     """As if the driver had found another primary than the one whose clock was read."""
-    assert feed._clock
-    feed._clock = feed._clock._replace(election=election(0))
+    assert feed.clock.last
+    feed.clock.last = feed.clock.last._replace(election=election(0))
 
 
 def failing(error: Exception) -> Any:
@@ -215,12 +215,41 @@ def election(term: int) -> ObjectId:
 def test_a_new_primary_is_believed_once_it_has_committed_a_write_of_its_own_term(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(client, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(write_clock, "RETRY_SECONDS", 0.001)
     member = Member(hello(3, 3, is_primary=False), hello(3, 4), hello(3, 4), hello(4, 4))
     assert read_clock(member) == Clock(election(4), Timestamp(100, 4))  # type: ignore[arg-type]
-    monkeypatch.setattr(client, "MAX_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(write_clock, "MAX_WAIT_SECONDS", 0.01)
     with pytest.raises(AutoReconnect):
         read_clock(Member(hello(3, 4)))  # type: ignore[arg-type]
+
+
+def at(committed: int, written: int, members: int = 3) -> dict[str, Any]:
+    """What a primary says whose last committed and last written changes are of these times."""
+    said = hello(1, 1) | {"hosts": ["localhost"] * members}
+    said["lastWrite"]["majorityOpTime"]["ts"] = Timestamp(committed, 1)
+    said["lastWrite"]["opTime"]["ts"] = Timestamp(written, 1)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("said", "is_lost"),
+    [
+        ([at(7, 7), at(7, 7)], False),  # there is nothing to commit
+        ([at(7, 8), at(8, 9), at(9, 10)], False),  # it commits, later than it writes
+        ([at(7, 8), at(7, 9)], True),
+        ([at(7, 8), at(7, 9), at(9, 9)], False),  # the others are back
+        ([at(7, 8, members=1), at(7, 9, members=1)], False),  # a slow disk
+    ],
+)
+def test_a_primary_that_commits_nothing_has_lost_its_majority(
+    said: list[dict[str, Any]], is_lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WriteClock, "knows_primary", True)
+    clock = WriteClock(Member(*said))  # type: ignore[arg-type]
+    for number in range(len(said)):
+        monkeypatch.setattr(write_clock, "monotonic", lambda seconds=float(number * 2): seconds)
+        clock.last = clock.read()
+    assert clock.has_lost_primary is is_lost
 
 
 def test_the_database_must_be_a_replica_set() -> None:

@@ -17,7 +17,7 @@ from service.backup.restoring import Restore
 from service.database import connected, located
 from service.migrations import FORM
 from service.progress import Progress
-from service.store.mongo.client import read_clock
+from service.store.mongo.write_clock import read_clock
 
 
 class RestoreOptions(NamedTuple):

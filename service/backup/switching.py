@@ -26,9 +26,10 @@ from service.store.event_changes import MARKER
 from service.store.links.category_tree import REMOVED_TERMS
 from service.store.links.fanout import AFTER_RESTORE
 from service.store.log_rows import LOG, begin_log
-from service.store.mongo.client import Database, read_clock, utc
+from service.store.mongo.client import Database, utc
 from service.store.mongo.indexes import PATIENCE
 from service.store.mongo.instance import INSTANCE
+from service.store.mongo.write_clock import read_clock
 from service.store.restores import FRESH_SECONDS
 
 SETTLE_SECONDS = FRESH_SECONDS + 4.0

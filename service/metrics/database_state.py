@@ -10,7 +10,7 @@ from pymongo.errors import PyMongoError
 
 from service.metrics.definitions import FANOUT_JOBS, FEED_LAG, MONGODB_UP
 from service.store import Store
-from service.store.mongo.client import read_clock
+from service.store.mongo.write_clock import read_clock
 
 LOOK_SECONDS = 5.0
 MAX_WAIT_SECONDS = 2.0

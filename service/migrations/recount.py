@@ -17,7 +17,8 @@ from schemas.kind import Kind
 from service.migrations.lease import hold_lease
 from service.store.change_feed import CHECKPOINT
 from service.store.log_rows import begin_log
-from service.store.mongo.client import Database, read_clock
+from service.store.mongo.client import Database
+from service.store.mongo.write_clock import read_clock
 
 RANGE = 50_000
 """Ids of linked records counted by one command."""

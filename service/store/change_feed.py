@@ -16,8 +16,9 @@ from pymongo.errors import PyMongoError
 from schemas import KINDS
 from schemas.errors import Problem, Unavailable
 from service.store.event_changes import PIPELINE, EventChange, is_counters_only
-from service.store.mongo.client import HISTORY_LOST, Clock, Database, Result, close_stream, read_clock, utc
+from service.store.mongo.client import HISTORY_LOST, Database, Result, close_stream, utc
 from service.store.mongo.coalescing import Batcher
+from service.store.mongo.write_clock import WriteClock
 from service.store.record_changes import RecordChange, parse_event, parse_record
 from service.store.restores import MAX_ATTEMPTS, Restores
 
@@ -35,7 +36,7 @@ class ChangeFeed:
     def __init__(self, database: Database) -> None:
         self._database = database.delegate
         self._stream: DatabaseChangeStream[Document] | None = None
-        self._clock: Clock | None = None
+        self.clock = WriteClock(self._database)
         self.restores = Restores()
         self.time = Timestamp(0, 1)
         """The time up to which all changes were read."""
@@ -73,30 +74,17 @@ class ChangeFeed:
         """Run a read, again if it may have gone to a new primary that has not committed a write of its own
         term yet: until then its majority reads may be older than acknowledged writes."""
         for _ in range(MAX_ATTEMPTS):
-            if not self._knows_primary:
+            if not self.clock.knows_primary:
                 await self.catch_up()
             try:
                 result = await read()
             except Problem:
-                if self._knows_primary:
+                if self.clock.knows_primary:
                     raise
             else:
-                if self._knows_primary:
+                if self.clock.knows_primary:
                     return result
         raise Unavailable
-
-    @property
-    def has_lost_primary(self) -> bool:
-        """Whether there is no primary any more, or a new one that has not committed a write yet."""
-        return self._clock is not None and not self._knows_primary
-
-    @property
-    def _knows_primary(self) -> bool:
-        """Whether the clock was read from the primary to which the driver sends commands now. It never
-        returns to the primary of an earlier election."""
-        servers = self._database.client.topology_description.server_descriptions().values()
-        election = self._clock and self._clock.election
-        return any(server.election_id == election for server in servers if server.election_id)
 
     def has_changed(self, plural: str, position: int) -> bool:
         """Whether a record of this kind has changed since a position, not counting its usage counters."""
@@ -132,31 +120,31 @@ class ChangeFeed:
             if not was_open and not is_lost:
                 raise
             return await self._read_on(())  # once more, with a new stream
-        if is_new and self._clock:
+        if is_new and self.clock.last:
             self._forget()
             self.restores.notice()
-            self.last_change = self._clock.time
+            self.last_change = self.clock.last.time
         for change in changes:
             self._add(change)
-        if self._clock:
-            self.time = self._clock.time
+        if self.clock.last:
+            self.time = self.clock.last.time
         return {}
 
     def _read(self) -> tuple[bool, list[Document]]:
         """Read the clock and, if it has moved, all new changes; return whether the stream is a new one. All
         in one thread: thousands of changes cost a single thread switch."""
-        clock, stream = read_clock(self._database), self._stream
-        if stream and clock == self._clock:
+        clock, last, stream = self.clock.read(), self.clock.last, self._stream
+        if stream and clock == last:
             return False, []
         # After an election the cursor is on the old primary, which lags behind as a secondary. And what was
         # read from the new one before its clock may have been outdated.
-        is_new = stream is None or self._clock is None or clock.election != self._clock.election
+        is_new = stream is None or last is None or clock.election != last.election
         if stream is None or is_new:
             self._stream, old = self._watch(clock.time), stream
             stream = self._stream
             close_stream(old)
         found = self.restores.records_only(iter(stream.try_next, None))
-        self._clock = clock
+        self.clock.last = clock
         return is_new, found
 
     def _watch(self, start: Timestamp) -> DatabaseChangeStream[Document]:

@@ -1,5 +1,4 @@
-"""The MongoDB client, with explicit read and write concerns and timeouts, and its write clock: the time of
-the last majority-committed write tells whether there is anything new."""
+"""The MongoDB client, with explicit read and write concerns and timeouts."""
 
 from __future__ import annotations
 
@@ -7,12 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from time import monotonic, sleep
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pymongo
-import pymongo.database
-from bson import ObjectId, Timestamp
+from bson import Timestamp
 from motor.motor_asyncio import (
     AsyncIOMotorClient,
     AsyncIOMotorClientSession,
@@ -20,7 +17,7 @@ from motor.motor_asyncio import (
     AsyncIOMotorDatabase,
 )
 from pymongo.change_stream import DatabaseChangeStream
-from pymongo.errors import AutoReconnect, ConfigurationError, InvalidURI, PyMongoError
+from pymongo.errors import ConfigurationError, InvalidURI, PyMongoError
 from pymongo.monitoring import CommandListener
 
 from config import SettingError
@@ -36,9 +33,6 @@ FIRST_BATCH = 10_000
 CLOSE_SECONDS = 0.2
 MAX_TRANSACTION_ATTEMPTS = 10
 """How often the work of a transaction that was aborted when it was committed is repeated."""
-RETRY_SECONDS = 0.05
-MAX_WAIT_SECONDS = 5.0
-"""How long to wait for a new primary to commit a first write of its own term."""
 Row = dict[str, Any]
 Client = AsyncIOMotorClient[Row]
 Database = AsyncIOMotorDatabase[Row]
@@ -129,29 +123,3 @@ def close_stream(stream: DatabaseChangeStream[Row] | None) -> None:
     if stream:
         with pymongo.timeout(CLOSE_SECONDS):
             stream.close()
-
-
-class Clock(NamedTuple):
-    """The election that made the server primary, and the time of its last majority-committed write."""
-
-    election: ObjectId
-    time: Timestamp
-
-
-def read_clock(database: pymongo.database.Database[Row]) -> Clock:
-    """Read the clock of the replica set (blocking)."""
-    deadline = monotonic() + MAX_WAIT_SECONDS
-    while True:
-        said = database.command("hello")
-        if "setName" not in said:
-            raise ConfigurationError(
-                "KALENDS_MONGODB_URI must name a replica set, not mongos or a single mongod"
-            )
-        committed = said["lastWrite"].get("majorityOpTime")
-        # Until a new primary has committed a write of its own term, its majority reads may be older than
-        # writes that were acknowledged before it was elected.
-        if said["isWritablePrimary"] and committed and committed["t"] >= said["lastWrite"]["opTime"]["t"]:
-            return Clock(said["electionId"], committed["ts"])
-        if monotonic() >= deadline:
-            raise AutoReconnect("no primary has committed a write of its own term")
-        sleep(RETRY_SECONDS)

@@ -1,0 +1,92 @@
+"""The write clock of the replica set: the time of the last majority-committed write, by which a process knows
+whether there is anything new."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+
+import pymongo.database
+from bson import ObjectId, Timestamp
+from pymongo.errors import AutoReconnect, ConfigurationError
+
+RETRY_SECONDS = 0.05
+MAX_WAIT_SECONDS = 5.0
+"""How long to wait for a new primary to commit a first write of its own term."""
+MAX_UNCOMMITTED_SECONDS = 1.5
+"""A primary that has writes but commits none for longer than this has lost its majority."""
+Database = pymongo.database.Database[dict[str, Any]]
+
+
+class Clock(NamedTuple):
+    """The election that made the server primary, and the time of its last majority-committed write."""
+
+    election: ObjectId
+    time: Timestamp
+
+
+class WriteClock:
+    """The clock as a process has read it last."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.last: Clock | None = None
+        """What was read up to: set by whoever reads everything up to the clock."""
+        self._uncommitted: tuple[Timestamp, float] | None = (
+            None  # last commit, and since when nothing followed
+        )
+        self._has_lost_majority = False
+
+    def read(self) -> Clock:
+        """Read the clock (blocking), and notice whether the primary can commit writes."""
+        said = _hello(self._database)
+        clock, written = _clock_of(said), said["lastWrite"]["opTime"]["ts"]
+        # The only member of a set never loses its majority, but its disk may be slow.
+        if written == clock.time or len(said.get("hosts", ())) < 2:
+            self._uncommitted = None
+        elif self._uncommitted is None or self._uncommitted[0] != clock.time:
+            self._uncommitted = clock.time, monotonic()
+        since = self._uncommitted and self._uncommitted[1]
+        self._has_lost_majority = since is not None and monotonic() - since > MAX_UNCOMMITTED_SECONDS
+        return clock
+
+    @property
+    def has_lost_primary(self) -> bool:
+        """Whether there is no primary any more, a new one that has not committed a write yet, or one that
+        cannot commit writes any more."""
+        return self.last is not None and (self._has_lost_majority or not self.knows_primary)
+
+    @property
+    def knows_primary(self) -> bool:
+        """Whether the clock was read from the primary to which the driver sends commands now. It never
+        returns to the primary of an earlier election."""
+        servers = self._database.client.topology_description.server_descriptions().values()
+        election = self.last and self.last.election
+        return any(server.election_id == election for server in servers if server.election_id)
+
+
+def read_clock(database: Database) -> Clock:
+    """Read the clock of the replica set (blocking)."""
+    return _clock_of(_hello(database))
+
+
+def _hello(database: Database) -> dict[str, Any]:
+    """What the primary says, once it has committed a write of its own term: until then its majority reads may
+    be older than writes that were acknowledged before it was elected."""
+    deadline = monotonic() + MAX_WAIT_SECONDS
+    while True:
+        said = database.command("hello")
+        if "setName" not in said:
+            raise ConfigurationError(
+                "KALENDS_MONGODB_URI must name a replica set, not mongos or a single mongod"
+            )
+        committed = said["lastWrite"].get("majorityOpTime")
+        if said["isWritablePrimary"] and committed and committed["t"] >= said["lastWrite"]["opTime"]["t"]:
+            return said
+        if monotonic() >= deadline:
+            raise AutoReconnect("no primary has committed a write of its own term")
+        sleep(RETRY_SECONDS)
+
+
+def _clock_of(said: dict[str, Any]) -> Clock:
+    return Clock(said["electionId"], said["lastWrite"]["majorityOpTime"]["ts"])
