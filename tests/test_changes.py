@@ -19,6 +19,7 @@ from handlers.streamed_response import StreamedResponse
 from schemas.changes import ChangesInput
 from schemas.kind import load
 from schemas.site import Site
+from service.store import change_log
 from service.store.change_feed import CHECKPOINT
 from tests.checker import lose_changes, until
 from tests.conftest import Api, MakeApi
@@ -268,6 +269,25 @@ async def test_lost_changes_are_found_by_comparison(api: Api, monkeypatch: pytes
     assert await mirror.differences(get) == {}
     assert set(mirror.told) >= {("changed", "events", kept), ("changed", "events", added)}
     assert set(mirror.told) >= {("removed", "events", gone), ("removed", "tags", tag)}
+
+
+async def test_after_the_loss_of_too_many_changes_the_log_begins_anew(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logging them all could fill the oplog, so that changes are lost again and again."""
+    token = await token_of(api)
+    with pytest.MonkeyPatch.context() as limit:
+        limit.setattr(change_log, "MAX_LOST", 2)
+        async with lost_changes(api, monkeypatch):
+            for number in range(3):
+                await api.event(f"Event {number}", tags=["t"])
+    status, body = await api.get("/changes", since=token)
+    assert (status, "without since" in body["message"]) == (410, True)
+    token = await token_of(api)
+    assert (await api.get("/tags"))[1]["tags"][0]["count"] == 3
+    event = (await api.event("Later", tags=["t"]))["id"]
+    assert await told(api, token) == [("created", "events", event)]
+    assert (await api.get("/tags"))[1]["tags"][0]["count"] == 4
 
 
 async def test_lost_moves_of_categories_are_found(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

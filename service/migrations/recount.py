@@ -26,6 +26,8 @@ RECOUNT_SECONDS = 6 * 3600
 """Time limit of the whole count."""
 Report = Callable[[str, int, int], None]
 """(step, number done, number in all) -> shows the progress."""
+Repair = Callable[[], Awaitable[bool]]
+"""Logs what may have changed since the checkpoint; returns False if the log must be begun anew."""
 
 
 async def recount_if_needed(database: Database, report: Report) -> None:
@@ -37,7 +39,7 @@ async def recount_if_needed(database: Database, report: Report) -> None:
                     await recount(database, report)
 
 
-async def recover(database: Database, report: Report, repair: Callable[[], Awaitable[None]]) -> None:
+async def recover(database: Database, report: Report, repair: Repair) -> None:
     """Repair the change log and count all events, since the changes after the checkpoint are lost. If several
     processes notice that, the first one to get the lease does so; the others find another checkpoint."""
     lost = await database["meta"].find_one({"_id": CHECKPOINT})
@@ -59,16 +61,15 @@ async def events_uuid(database: Database) -> Any:
     return None
 
 
-async def recount(
-    database: Database, report: Report, repair: Callable[[], Awaitable[None]] | None = None
-) -> None:
+async def recount(database: Database, report: Report, repair: Repair | None = None) -> None:
     """Count all events as of one point in time, and let the change feed continue from there."""
     at = await snapshot_time(database)
-    if repair:  # what changes from that point in time on is read from the change feed
-        await repair()
-    log: dict[str, Any] = {}
-    if not await _has_checkpoint(database):  # times of another replica set mean nothing here
+    has_checkpoint, log = await _has_checkpoint(database), dict[str, Any]()
+    # What changes from that point in time on is read from the change feed.
+    if not has_checkpoint or (repair and not await repair()):
         log = await begin_log(database)
+        at = await snapshot_time(database)
+    if not has_checkpoint:  # times of another replica set mean nothing here
         await forget_times(Counted(database, at))
     await count_events(Counted(database, at), report)
     await set_checkpoint(database, at, log)

@@ -35,6 +35,8 @@ POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.5, 8.0
 """A reader looks whether all is logged; later its own process logs it; and finally it gives up."""
 MAX_CHECKPOINT_AGE_SECONDS = 60
 """An older checkpoint is moved even if nothing has changed, so that it stays within the oplog."""
+MAX_LOST = 50_000
+"""Records of a kind that are logged after a loss. More could fill the oplog: changes would be lost again."""
 CLOCK_ERROR = timedelta(hours=1)
 """By how much clocks of services may differ from that of MongoDB."""
 
@@ -110,18 +112,24 @@ class ChangeLog:
                 await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})
             self._next_round = monotonic() + PAUSE_SECONDS
 
-    async def repair(self) -> None:
-        """Log the records that may have changed since the checkpoint: the changes themselves are lost."""
+    async def repair(self) -> bool:
+        """Log the records that may have changed since the checkpoint: the changes themselves are lost. Return
+        False if they are so many that the log must be begun anew."""
         checkpoint = await self.checkpoint()
         if not checkpoint.log:
-            return  # there is no log yet that anybody could have read
+            return True  # there is no log yet that anybody could have read
         since = {"$gte": utc(checkpoint.at) - CLOCK_ERROR}
+        for kind in KINDS:
+            records = self._collection(kind.plural)
+            if await records.count_documents({"modified_utc": since}, limit=MAX_LOST + 1) > MAX_LOST:
+                return False
         for kind in KINDS:
             changed = self._collection(kind.plural).find({"modified_utc": since}, {"_id": 1})
             await self._log_lost(kind, "changed", [row["_id"] async for row in changed])
             gone = self._collection(REMOVED_TERMS).find({"kind": kind.plural, "at": since})
             await self._log_lost(kind, REMOVED, [row["_id"] async for row in gone])
         await self._log_lost(EVENT, "changed", await self._events_below({"modified_utc": since}))
+        return True
 
     async def _events_below(self, changed: Document) -> list[int]:
         """The ids of the events in and below the categories that a query finds: if one was moved, they are in

@@ -132,7 +132,7 @@ class Restores:
         if self.is_under_way or self._learned is None:
             return
         if self.has_replaced:
-            log.info("all records were replaced by a restore")
+            log.info("the records were replaced, or their change log was begun anew: caches are dropped")
             self.replaced_at = utc(self._known_until)
             self.on_replaced()
         self.records = self._learned
