@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-MAX_RESUMED = 4
+MAX_RESUMED = 8
 """Callers of a batch that continue in the same pass of the event loop."""
 
 
