@@ -36,7 +36,7 @@ def die(*arguments, **options):
     os.kill(os.getpid(), signal.{signal})
     return wait()
 module.{function} = die
-signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in what a shell runs in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 from service.__main__ import main
 main()
 """
