@@ -53,8 +53,8 @@ class Publication(Numbered):
 
 
 async def test_publication(driver: Driver) -> None:
+    operation = Publication()
     for points in driver.series(waits=True):
-        operation = Publication()
         for point in points:
             async with driver.victims.serve() as (_, api):
                 await driver.begin(operation, api)
