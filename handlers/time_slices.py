@@ -42,7 +42,7 @@ class TimeSlices:
             turn = Turn(task, loop.create_future())
             self._waiting.append(turn)
             await turn.comes
-            self._began_at = monotonic()
+            self._began_at = monotonic()  # before `_end`: callbacks run in the order of their scheduling
 
     def _begin(self, loop: asyncio.AbstractEventLoop, owners: set[Task]) -> None:
         self._began_at, self._owners = monotonic(), owners

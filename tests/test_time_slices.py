@@ -16,18 +16,19 @@ def occupy(seconds: float) -> None:
         pass
 
 
+async def work(slices: TimeSlices, order: list[str]) -> None:
+    await slices.let_others_run()
+    occupy(SLICE_SECONDS / 4)
+    order.append("work")
+
+
 async def test_a_later_task_runs_before_the_work_that_is_ready_is_done() -> None:
     slices, order = TimeSlices(), list[str]()
-
-    async def work() -> None:
-        await slices.let_others_run()
-        occupy(SLICE_SECONDS / 4)
-        order.append("work")
 
     async def quick() -> None:
         order.append("quick")
 
-    await asyncio.gather(*(work() for _ in range(TASKS)), quick())
+    await asyncio.gather(*(work(slices, order) for _ in range(TASKS)), quick())
     assert order.count("work") == TASKS
     assert order.index("quick") < TASKS / 2
 
@@ -35,17 +36,12 @@ async def test_a_later_task_runs_before_the_work_that_is_ready_is_done() -> None
 async def test_work_that_has_given_way_does_not_fill_the_next_pass() -> None:
     slices, order = TimeSlices(), list[str]()
 
-    async def work() -> None:
-        await slices.let_others_run()
-        occupy(SLICE_SECONDS / 4)
-        order.append("work")
-
     async def watch() -> None:
         while order.count("work") < TASKS:
             order.append("pass")
             await asyncio.sleep(0)
 
-    await asyncio.gather(*(work() for _ in range(TASKS)), watch())
+    await asyncio.gather(*(work(slices, order) for _ in range(TASKS)), watch())
     assert order.count("pass") >= TASKS / 10
 
 
