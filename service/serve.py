@@ -29,7 +29,7 @@ from service.background import background_task
 from service.database import Location, connected, located
 from service.demo.filling import fill_demo
 from service.die_with_parent import die_with_parent
-from service.in_flight import IN_FLIGHT
+from service.in_flight import DRAIN_SECONDS, IN_FLIGHT
 from service.maintenance import maintained
 from service.metrics.commands import CommandMetrics
 from service.metrics.database_state import observe_database
@@ -182,18 +182,35 @@ async def serve_with_workers(settings: Settings, listener: socket.socket, shutdo
 async def run_manager(
     settings: Settings, listener: socket.socket, shutdown: Shutdown, variables: Mapping[str, str]
 ) -> None:
-    manager = await start_manager(settings, listener, variables)
+    reader, writer = os.pipe()
+    manager = await start_manager(settings, listener, writer, variables)
     # The workers hold the socket now: once they close it, new connections are refused.
     listener.close()
+    os.close(writer)
     handle_hangup(shutdown, lambda: send_signal(manager, signal.SIGHUP))
     forwarding = asyncio.create_task(forward_shutdown(shutdown, manager))
     status = await manager.wait()
     forwarding.cancel()
+    await wait_for_workers(reader)
     if status and not shutdown.is_requested(Urgency.STOP):
         raise WorkersEnded(f"the workers ended with status {status}")
 
 
-async def start_manager(settings: Settings, listener: socket.socket, variables: Mapping[str, str]) -> Process:
+async def wait_for_workers(reader: int) -> None:
+    """Wait until no process holds the other end of the pipe. Workers whose manager was killed end by
+    themselves, and need MongoDB and the directory for metrics until then."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(reader, ended.set)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(ended.wait(), DRAIN_SECONDS)
+    loop.remove_reader(reader)
+    os.close(reader)
+
+
+async def start_manager(
+    settings: Settings, listener: socket.socket, held: int, variables: Mapping[str, str]
+) -> Process:
+    """Start the manager; it and its workers keep the descriptor `held` open until they end."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     # Import the same modules as this process, whatever the working directory contains.
     path = os.pathsep.join(filter(None, [str(PROJECT_ROOT), os.environ.get("PYTHONPATH", "")]))
@@ -201,7 +218,7 @@ async def start_manager(settings: Settings, listener: socket.socket, variables: 
     return await asyncio.create_subprocess_exec(
         *die_with_parent(sys.executable, "-m", "service.workers", str(listener.fileno())),
         env=environment | settings.variables(),
-        pass_fds=[listener.fileno()],
+        pass_fds=[listener.fileno(), held],
         start_new_session=True,
     )
 

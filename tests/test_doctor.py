@@ -512,7 +512,16 @@ async def test_writes_of_running_services_are_no_damage(pair: tuple[Api, Api]) -
             await write(api, chance, number)
         return number
 
+    async def keep_maintaining(api: Api) -> int:
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            await api.store.maintain()
+            await asyncio.sleep(1)
+        return number
+
     writers = [asyncio.create_task(keep_writing(api)) for api in pair for _ in range(2)]
+    writers += [asyncio.create_task(keep_maintaining(api)) for api in pair]
     found = [await examined(pair[0].store, repairs=at % 2 == 1) for at in range(4)]
     is_over.set()
     assert min([await writer for writer in writers]) > 0

@@ -15,7 +15,7 @@ from schemas.site import Site
 from service.embedded import running_uri
 from service.store import open_store
 from tests.checker import until
-from tests.family import are_gone, are_two, port_of, workers_of
+from tests.family import are_gone, are_two, manager_of, port_of, workers_of
 from tests.scraping import Scrape
 from tests.test_faults import running
 from tests.test_workers import one_to_each
@@ -157,3 +157,18 @@ async def test_a_process_tells_its_memory_and_its_delays(tmp_path: Path) -> None
             return found.value("process_resident_memory_bytes") > 10**7 and delays > 0 and lag >= 0
 
         await until(has_both)
+
+
+async def test_the_files_stay_until_workers_whose_manager_was_killed_have_ended(tmp_path: Path) -> None:
+    async with running(tmp_path / "data", WORKERS="2") as service:
+        await are_two(service)
+        slow = max(workers_of(service))
+        directory = directory_of(slow)
+        os.kill(slow, signal.SIGSTOP)
+        os.kill(manager_of(service), signal.SIGKILL)
+        await asyncio.sleep(2)
+        assert service.process.poll() is None
+        assert directory.is_dir()
+        os.kill(slow, signal.SIGCONT)
+        assert await service.end() == 1
+        assert not directory.exists()

@@ -11,11 +11,13 @@ from service.doctor.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.store.links.category_tree import REMOVED_TERMS
-from service.store.links.fanout import ABANDONED_AFTER, AFTER_RESTORE, FIELD
+from service.store.links.fanout import AFTER_RESTORE, FIELD
 
 JOBS = "fanout_jobs"
 CLOCK_ERROR = timedelta(hours=1)
 """By how much the clocks of services may differ."""
+LEFT_AFTER = timedelta(minutes=1)
+"""A job older than this would have been run by the maintenance of any service."""
 
 
 async def find_jobs(scope: Scope) -> list[Finding]:
@@ -37,7 +39,7 @@ def _wrong_job(job: Document, now: datetime) -> str:
         return "it has no time or no token"
     if job["at"] > now + CLOCK_ERROR:
         return f"its time {job['at']} UTC has not come: nobody would run it"
-    is_left = job["at"] < now - ABANDONED_AFTER and job["token"] != AFTER_RESTORE
+    is_left = job["at"] < now - LEFT_AFTER and job["token"] != AFTER_RESTORE
     return f"it was left at {job['at']} UTC by a process that ended" if is_left else ""
 
 
