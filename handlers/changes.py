@@ -73,9 +73,10 @@ class ChangesHandlers:
             if not page.has_more:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.store.wait_for_changes(position), HEARTBEAT_SECONDS)
-            position = self.store.feed.position
+            reached = self.store.feed.position
             try:
                 read = await self.read(query | {"since": page.next}, Problems(), context)
+                position = reached
             except Unavailable:  # a browser that is answered 503 would not connect again
                 read = (page, [])
                 await asyncio.sleep(RETRY_SECONDS)

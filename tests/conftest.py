@@ -17,6 +17,7 @@ from schemas.site import Site
 from service.app import create_app
 from service.embedded import embedded_mongod
 from service.protocol import Runner
+from service.serve import ABORT_SECONDS
 from service.site import site_of
 from service.store import Store, open_store
 from service.store.change_feed import CHECKPOINT
@@ -105,7 +106,8 @@ class Served(TestServer):
         self.settings = settings
 
     async def _make_runner(self, **options: Any) -> Runner:
-        return Runner(self.app, self.settings, **options | {"handler_cancellation": False})
+        options |= {"handler_cancellation": False, "shutdown_timeout": ABORT_SECONDS}
+        return Runner(self.app, self.settings, **options)
 
 
 MakeApi = Callable[..., Awaitable[Api]]

@@ -477,6 +477,7 @@ async def test_a_stream_without_changes_sends_heartbeats(api: Api, monkeypatch: 
 
 async def test_a_stream_goes_on_after_an_outage(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handlers.changes.RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("handlers.changes.HEARTBEAT_SECONDS", 600.0)  # it does not wait for the next one
     outages = [AutoReconnect("down"), NetworkTimeout("slow")]
     checkpoint = api.store.log.checkpoint
 
@@ -493,12 +494,14 @@ async def test_a_stream_goes_on_after_an_outage(api: Api, monkeypatch: pytest.Mo
         is_following.set()
         return int((await api.event())["id"])
 
-    events, id = await asyncio.gather(events_of(api, "/changes/stream", 1, {}), later())
+    async with asyncio.timeout(60):
+        events, id = await asyncio.gather(events_of(api, "/changes/stream", 1, {}), later())
     assert [change["id"] for _, change in events] == [id]
     assert outages == []
 
 
-async def test_streams_have_a_limit_of_their_own(make_api: MakeApi) -> None:
+async def test_streams_have_a_limit_of_their_own(make_api: MakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.changes.HEARTBEAT_SECONDS", 0.5)
     api = await make_api(max_concurrent=2)
     address = f"{api.store.site.namespace}/changes/stream"
     async with api.client.get(address) as first, api.client.get(address) as second:
