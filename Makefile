@@ -49,7 +49,7 @@ run: $(RUNTIME) ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds 
 	@$(KALENDS) serve $(if $(DEMO),--demo)
 
 test: install ## run all tests against a real mongod, then a minute of the history checker
-	$(BIN)/python -m pytest -n 3 $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m pytest tests/history -n 0)
 
 soak: install ## run the history checker with faults for a long time (MINUTES=30, SEED)

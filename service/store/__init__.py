@@ -132,6 +132,7 @@ class Store:
         return bool(said["isWritablePrimary"])
 
     async def close(self) -> None:
+        self.log.end_pause()
         await self._tasks.finish(CLOSE_SECONDS)
         await self.feed.close()
         self.passwords.close()

@@ -73,7 +73,7 @@ class ChangeLog:
         await self._feed.catch_up()
         wanted, started = self._feed.time, monotonic()
         while is_pending(wanted):
-            self._is_awaited.set()
+            self.end_pause()
             waited = monotonic() - started
             if waited > MAX_WAIT_SECONDS:
                 raise Unavailable
@@ -87,6 +87,10 @@ class ChangeLog:
         if not self._is_scheduled:
             self._is_scheduled = True
             self._tasks.start(self._update_later(), "updating the change log")
+
+    def end_pause(self) -> None:
+        """Let an update that waits for the end of the pause run now."""
+        self._is_awaited.set()
 
     async def _update_later(self) -> None:
         with suppress(TimeoutError):
