@@ -100,7 +100,7 @@ def require_usable(store: Store) -> Middleware:
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not is_monitoring(request) and not request.path.startswith("/docs"):
+        if not store.is_usable and not is_monitoring(request) and not request.path.startswith("/docs"):
             await store.require_usable()
         return await handler(request)
 

@@ -68,7 +68,8 @@ def authenticate(
         # An unknown route is 404 for every caller: routing comes before authentication. Monitoring must not
         # wait for the database; the metrics have an authentication of their own.
         if request.match_info.http_exception is None and not is_monitoring(request):
-            request[CALLER] = await caller_of(request)
+            has_credentials = "Authorization" in request.headers or "Cookie" in request.headers
+            request[CALLER] = await caller_of(request) if has_credentials else anonymous
             check(request)
         return await handler(request)
 

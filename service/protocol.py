@@ -1,12 +1,13 @@
 """The HTTP server below the application: requests that aiohttp itself rejects get our error body too.
 
 This relies on undocumented parts of aiohttp: `RequestHandler.handle_error`, `finish_response`,
-`log_exception` and its queue `_messages` of (message, payload), in which `_ErrInfo` marks a request that
+`log_access`, `log_exception` and its queue `_messages` of (message, payload), in which `_ErrInfo` marks a request that
 cannot be parsed; and `AppRunner._make_server`. pyproject.toml therefore pins the release series.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Coroutine
 from typing import Any
 
 from aiohttp import web
@@ -26,6 +27,8 @@ from service.malformed import MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES, unkn
 from service.metrics.requests import count_response
 from service.request_ids import REQUEST_IDS, RequestIds
 from service.request_log import RequestLog, log
+
+Sending = Coroutine[Any, Any, tuple[web.StreamResponse, bool]]
 
 
 class Connection(RequestHandler):
@@ -55,17 +58,29 @@ class Connection(RequestHandler):
         elif message := unknown_method(error, data):
             self._messages[-1] = (message, EMPTY_PAYLOAD)
 
-    async def finish_response(
+    def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
+    ) -> Sending:
         """Send a response. A streamed one is in flight until it is sent; the others are sent at once."""
+        sending = super().finish_response(request, resp, start_time)
+        return self._stream(request, resp, sending) if isinstance(resp, StreamedResponse) else sending
+
+    async def _stream(
+        self, request: web.BaseRequest, resp: StreamedResponse, sending: Sending
+    ) -> tuple[web.StreamResponse, bool]:
         try:
-            if not isinstance(resp, StreamedResponse):
-                return await super().finish_response(request, resp, start_time)
             with self._in_flight.streaming(resp, self):
-                return await super().finish_response(request, resp, start_time)
-        finally:
+                return await sending
+        except BaseException:  # it ends without an entry in the access log
             count_response(request, resp)
+            raise
+
+    def log_access(
+        self, request: web.BaseRequest, response: web.StreamResponse, time: float | None
+    ) -> None:
+        """Called when a response was sent, or its client has gone."""
+        count_response(request, response)
+        super().log_access(request, response, time)
 
     def handle_error(
         self,
@@ -110,10 +125,11 @@ class Server(web.Server):
     def __call__(self) -> RequestHandler:
         return Connection(self, ids=self._ids, in_flight=self._in_flight, loop=self._loop, **self._options)
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    def _handle(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
         problem = header_problem(request)
-        if problem is None:
-            return await self._application(request)
+        return self._refuse(request, problem) if problem else self._application(request)
+
+    async def _refuse(self, request: web.BaseRequest, problem: Problem) -> web.StreamResponse:
         self._ids.assign(request)
         response = problem_response(problem, language_of(request))
         response.headers.update(request["headers"])

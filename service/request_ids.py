@@ -24,7 +24,7 @@ class RequestIds:
         # The event loop's clock has a resolution of one millisecond.
         request["started_at"] = time.perf_counter()
         id = f"{self._process}{next(self._numbers):08x}"
-        request["headers"] = {"X-Request-Id": id}
+        request["headers"], request["unreadable"] = {"X-Request-Id": id}, False
         CURRENT_ID.set(id)
 
 

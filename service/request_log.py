@@ -52,7 +52,7 @@ def elapsed_milliseconds(request: web.BaseRequest) -> float:
 
 def is_unreadable(request: web.BaseRequest) -> bool:
     """Whether the request could not be parsed; aiohttp passes a placeholder instead."""
-    return "unreadable" in request
+    return bool(request["unreadable"])
 
 
 def path_of(request: web.BaseRequest) -> str:

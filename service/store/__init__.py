@@ -90,6 +90,11 @@ class Store:
         await prepare(self.database, log_progress)
         self.started = True
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the database is set up, and is not being restored."""
+        return self.started and not self.feed.restores.is_under_way
+
     async def require_usable(self) -> None:
         """Raise Unavailable until the database is set up, and while it is restored."""
         if not self.started:
