@@ -84,7 +84,7 @@ class InFlight:
             raise TimeoutError from None
         finally:
             del self._pending[pending]
-        if is_endless(response) and len(self._endless) >= self._max_concurrent:
+        if len(self._endless) >= self._max_concurrent and is_endless(response):
             raise self._busy_error()
         return response
 

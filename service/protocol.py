@@ -1,8 +1,8 @@
 """The HTTP server below the application: requests that aiohttp itself rejects get our error body too.
 
 This relies on undocumented parts of aiohttp: `RequestHandler.handle_error`, `finish_response`,
-`log_access`, `log_exception` and its queue `_messages` of (message, payload), in which `_ErrInfo` marks a request that
-cannot be parsed; and `AppRunner._make_server`. pyproject.toml therefore pins the release series.
+`log_access`, `log_exception` and its queue `_messages` of (message, payload), in which `_ErrInfo` marks a
+request that cannot be parsed; and `AppRunner._make_server`. pyproject.toml therefore pins the release series.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ class Connection(RequestHandler):
             count_response(request, resp)
             raise
 
-    def log_access(
-        self, request: web.BaseRequest, response: web.StreamResponse, time: float | None
-    ) -> None:
+    def log_access(self, request: web.BaseRequest, response: web.StreamResponse, time: float | None) -> None:
         """Called when a response was sent, or its client has gone."""
         count_response(request, response)
         super().log_access(request, response, time)
@@ -95,7 +93,7 @@ class Connection(RequestHandler):
         if "headers" not in request:
             self._ids.assign(request)
         if isinstance(exc, HttpProcessingError):
-            request["unreadable"] = True
+            request["unreadable"] = True  # it is a placeholder that aiohttp passes
         response = response_to(exc if isinstance(exc, Exception) else TimeoutError(), request)
         response.headers.update(request["headers"])
         response.force_close()

@@ -22,9 +22,9 @@ class RequestIds:
     def assign(self, request: web.BaseRequest) -> None:
         """Assign an id to a request, in the headers of its future response, and record its start time."""
         # The event loop's clock has a resolution of one millisecond.
-        request["started_at"] = time.perf_counter()
+        request["started_at"], request["unreadable"] = time.perf_counter(), False
         id = f"{self._process}{next(self._numbers):08x}"
-        request["headers"], request["unreadable"] = {"X-Request-Id": id}, False
+        request["headers"] = {"X-Request-Id": id}
         CURRENT_ID.set(id)
 
 
