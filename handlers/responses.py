@@ -108,7 +108,7 @@ def list_response(
     if urls:
         headers["Link"] = ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())
     # Not a hash of the body: that of a page takes as long as parsing its query.
-    tag = representation_tag(total, context, body["rest_url"], [item.state for item in items])
+    tag = representation_tag(total, context, body["rest_url"], [tuple(item.state) for item in items])
     return PreparedResponse(to_json(body), headers | {"ETag": tag}, modified=modified)
 
 

@@ -71,6 +71,7 @@ def show(moment: datetime) -> str:
     return moment.isoformat(" ", "seconds")
 
 
+@lru_cache(100)
 def http_date(utc: datetime) -> str:
     """Formats a time as HTTP and RSS do: `Tue, 17 Nov 2026 01:22:27 GMT`."""
     return format_datetime(utc.replace(tzinfo=UTC), usegmt=True)

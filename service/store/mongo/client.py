@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import pymongo
@@ -114,6 +114,7 @@ def _client(uri: str, listeners: Sequence[CommandListener]) -> Client:
     )
 
 
+@lru_cache(100)
 def utc(time: Timestamp) -> datetime:
     return time.as_datetime().replace(tzinfo=None)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pymongo.database
 from bson import ObjectId, Timestamp
 from pymongo.errors import AutoReconnect, ConfigurationError
+from pymongo.topology_description import TopologyDescription
 
 RETRY_SECONDS = 0.05
 MAX_WAIT_SECONDS = 5.0
@@ -36,6 +37,8 @@ class WriteClock:
             None  # last commit, and since when nothing followed
         )
         self._has_lost_majority = False
+        self._topology: TopologyDescription | None = None  # what the driver knew, and the elections in it
+        self._elections: set[ObjectId | None] = set()
 
     def read(self) -> Clock:
         """Read the clock (blocking), and notice whether the primary can commit writes."""
@@ -60,9 +63,11 @@ class WriteClock:
     def knows_primary(self) -> bool:
         """Whether the clock was read from the primary to which the driver sends commands now. It never
         returns to the primary of an earlier election."""
-        servers = self._database.client.topology_description.server_descriptions().values()
-        election = self.last and self.last.election
-        return any(server.election_id == election for server in servers if server.election_id)
+        topology = self._database.client.topology_description
+        if topology is not self._topology:
+            servers = topology.server_descriptions().values()
+            self._topology, self._elections = topology, {server.election_id for server in servers}
+        return self.last is not None and self.last.election in self._elections
 
 
 def read_clock(database: Database) -> Clock:
