@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -86,13 +87,17 @@ async def test_without_a_database_there_is_a_page(aiohttp_client: Any, was_ready
     """Nothing answers at this address, at the start of the service or later."""
     async with unstarted_store("mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=50", "none", Site()) as store:
         store.started = was_ready
-        api = Api(await aiohttp_client(Served(Settings(), store)), store)
-        # After a start each request waits for MongoDB.
-        for path in ("//",) if was_ready else ("//", "//event/x/", "//events/map/", "//sitemap.xml"):
+        client = await aiohttp_client(Served(Settings(), store))
+
+        async def is_told(path: str) -> None:
+            api = Api(client, store)
             status, _ = await api.send("GET", path, headers=BROWSER)
             assert (status, api.headers["Retry-After"]) == (503, "5"), path
             assert "Not available at the moment" in api.text
             assert "127.0.0.1:9" not in api.text
+
+        # At once: after a start each of them waits for MongoDB.
+        await asyncio.gather(*map(is_told, ("//", "//event/x/", "//events/map/", "//sitemap.xml")))
 
 
 async def test_too_many_requests_have_a_page(make_api: MakeApi) -> None:
