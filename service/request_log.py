@@ -43,10 +43,10 @@ class RequestLog(AbstractAccessLogger):
                 "role": role_of(request),
                 "request_id": id_of(request),
             }
-            self.logger.handle(record_of(self.logger.name, level, fields))
+            self.logger.handle(log_record(self.logger.name, level, fields))
 
 
-def record_of(name: str, level: int, fields: dict[str, Any]) -> logging.LogRecord:
+def log_record(name: str, level: int, fields: dict[str, Any]) -> logging.LogRecord:
     """A log record, without the lookups of the file, thread and process, which no format shows: they would
     take longer than writing the line."""
     record, now = logging.LogRecord.__new__(logging.LogRecord), time()
