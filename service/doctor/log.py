@@ -79,13 +79,12 @@ async def _reopen(scope: Scope) -> None:
 
 
 async def find_rows(scope: Scope) -> list[Finding]:
-    checkpoint = await scope.collection("meta").find_one(QUERY) or {}
     found = [_malformed(scope, row) async for row in scope.collection(LOG).find(_not_valid())]
-    number = checkpoint.get("number")
-    beyond = (
-        scope.collection(LOG).find({"_id": {"$gt": number, "$type": "number"}}, {"_id": 1}).sort("_id", -1)
-    )
-    if is_number(number) and (last := await beyond.to_list(1)):
+    rows = scope.collection(LOG).find({"_id": {"$type": "number"}}, {"_id": 1}).sort("_id", -1)
+    last = await rows.to_list(1)
+    # read after the rows: services append rows and raise the number in one transaction
+    number = (await scope.collection("meta").find_one(QUERY) or {}).get("number")
+    if last and is_number(number) and last[0]["_id"] > number:
         problem = f"it has changes up to number {last[0]['_id']}, but its checkpoint says {number}"
         repair = partial(_raise_number, scope, number, last[0]["_id"])
         found.append(Finding("change log", problem, "number", repair=repair))
