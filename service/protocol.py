@@ -26,7 +26,7 @@ from service.in_flight import IN_FLIGHT, InFlight
 from service.malformed import MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES, unknown_method
 from service.metrics.requests import count_response
 from service.request_ids import REQUEST_IDS, RequestIds
-from service.request_log import RequestLog, log
+from service.request_log import RequestLog
 
 Sending = Coroutine[Any, Any, tuple[web.StreamResponse, bool]]
 
@@ -34,11 +34,19 @@ Sending = Coroutine[Any, Any, tuple[web.StreamResponse, bool]]
 class Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_ids", "_in_flight", "_incoming_body")
+    __slots__ = ("_ids", "_in_flight", "_incoming_body", "_request_log")
 
-    def __init__(self, server: web.Server, *, ids: RequestIds, in_flight: InFlight, **options: Any) -> None:
+    def __init__(
+        self,
+        server: web.Server,
+        *,
+        ids: RequestIds,
+        in_flight: InFlight,
+        request_log: RequestLog | None,
+        **options: Any,
+    ) -> None:
         super().__init__(server, **options)
-        self._ids, self._in_flight = ids, in_flight
+        self._ids, self._in_flight, self._request_log = ids, in_flight, request_log
         self._incoming_body: StreamReader = EMPTY_PAYLOAD
 
     def data_received(self, data: bytes) -> None:
@@ -78,7 +86,8 @@ class Connection(RequestHandler):
     def log_access(self, request: web.BaseRequest, response: web.StreamResponse, time: float | None) -> None:
         """Called when a response was sent, or its client has gone."""
         count_response(request, response)
-        super().log_access(request, response, time)
+        if self._request_log:
+            self._request_log.add(request, response)
 
     def handle_error(
         self,
@@ -149,9 +158,10 @@ class Runner(web.AppRunner):
 
     def __init__(self, app: web.Application, settings: Settings, **options: Any) -> None:
         super().__init__(app, **options)
+        self._request_log = RequestLog() if settings.access_log == "on" else None
         self._options = {
-            "access_log_class": RequestLog,
-            "access_log": log if settings.access_log == "on" else None,
+            "request_log": self._request_log,
+            "access_log": None,  # that of aiohttp
             "max_line_size": MAX_URL_BYTES,
             "max_field_size": MAX_HEADER_BYTES,
             "max_headers": MAX_HEADERS,
@@ -162,3 +172,8 @@ class Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         base = await super()._make_server()
         return Server(base, self.app, {**base._kwargs, **self._options})
+
+    async def cleanup(self) -> None:
+        await super().cleanup()
+        if self._request_log:
+            self._request_log.write()
