@@ -20,6 +20,7 @@ from schemas.site import Site
 from service.app import create_app
 from service.store import Store, unstarted_store
 from service.store.lists import pages, totals
+from service.store.mongo.hello import Address, HelloConnection
 from tests.conftest import Api
 
 EVENTS = 60
@@ -85,7 +86,19 @@ async def api(
         await own.start()
         # Events are counted beside the requests, at any time.
         monkeypatch.setattr(own.log, "update_soon", lambda: None)
+        count_hello(own.feed.clock._connection, commands, monkeypatch)
         yield Api(await aiohttp_client(create_app(Settings(), own)), own)
+
+
+def count_hello(connection: HelloConnection, commands: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count what is not sent by the driver."""
+    ask = connection.hello
+
+    async def hello(address: Address) -> dict[str, Any] | None:
+        commands.sent.append("hello")
+        return await ask(address)
+
+    monkeypatch.setattr(connection, "hello", hello)
 
 
 async def read_so_far(store: Store, what: str) -> int:

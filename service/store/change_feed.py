@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
+from time import monotonic
 from typing import Any
 
 from bson import Timestamp
@@ -18,7 +19,7 @@ from schemas.errors import Problem, Unavailable
 from service.store.event_changes import PIPELINE, EventChange, is_counters_only
 from service.store.mongo.client import HISTORY_LOST, Database, Result, close_stream, utc
 from service.store.mongo.coalescing import Batcher
-from service.store.mongo.write_clock import WriteClock
+from service.store.mongo.write_clock import Clock, WriteClock
 from service.store.record_changes import RecordChange, parse_event, parse_record
 from service.store.restores import MAX_ATTEMPTS, Restores
 
@@ -110,9 +111,11 @@ class ChangeFeed:
             self._uncounted.popleft()
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
-        was_open = self._stream is not None
+        was_open, started = self._stream is not None, monotonic()
         try:
-            is_new, changes = await asyncio.to_thread(self.restores.timed, self._read)
+            clock, is_new, changes = await self.clock.read(), False, list[Document]()
+            if self._stream is None or clock != self.clock.last:
+                is_new, changes = await asyncio.to_thread(self._read, clock)
         except PyMongoError as error:
             await self.close()
             is_lost = getattr(error, "code", None) == HISTORY_LOST and not self.has_lost_changes
@@ -120,6 +123,7 @@ class ChangeFeed:
             if not was_open and not is_lost:
                 raise
             return await self._read_on(())  # once more, with a new stream
+        self.restores.read_at = started
         if is_new and self.clock.last:
             self._forget()
             self.restores.notice()
@@ -130,12 +134,10 @@ class ChangeFeed:
             self.time = self.clock.last.time
         return {}
 
-    def _read(self) -> tuple[bool, list[Document]]:
-        """Read the clock and, if it has moved, all new changes; return whether the stream is a new one. All
-        in one thread: thousands of changes cost a single thread switch."""
-        clock, last, stream = self.clock.read(), self.clock.last, self._stream
-        if stream and clock == last:
-            return False, []
+    def _read(self, clock: Clock) -> tuple[bool, list[Document]]:
+        """Read all new changes (blocking) after the clock has moved; return whether the stream is a new one.
+        All in one thread: thousands of changes cost a single thread switch."""
+        last, stream = self.clock.last, self._stream
         # After an election the cursor is on the old primary, which lags behind as a secondary. And what was
         # read from the new one before its clock may have been outdated.
         is_new = stream is None or last is None or clock.election != last.election
@@ -183,6 +185,7 @@ class ChangeFeed:
         self._changed = dict.fromkeys(self._changed, self.position)
 
     async def close(self) -> None:
-        """Close the stream; the next call of `catch_up` opens a new one."""
+        """Close the stream and the connection; the next call of `catch_up` opens new ones."""
+        self.clock.close()
         stream, self._stream = self._stream, None
         await asyncio.to_thread(close_stream, stream)

@@ -62,12 +62,14 @@ class Restores:
         self.on_replaced: Callable[[], None] = lambda: None
         """Called after all records were replaced."""
         self._learned: str | None = None
-        self._known_until, self._read_at = Timestamp(0, 1), 0.0
+        self._known_until = Timestamp(0, 1)
+        self.read_at = 0.0
+        """When reading the change feed began the last time that it succeeded, by the monotonic clock."""
 
     @property
     def is_ruled_out(self) -> bool:
         """Whether no restore can be replacing the records now."""
-        return not self.is_under_way and monotonic() - self._read_at < FRESH_SECONDS
+        return not self.is_under_way and monotonic() - self.read_at < FRESH_SECONDS
 
     def check(self) -> None:
         """Raise UnderRestore while the records are replaced."""
@@ -93,13 +95,6 @@ class Restores:
                     raise problem
                 return result
         raise Unavailable
-
-    def timed(self, read: Callable[[], Result]) -> Result:
-        """Read the change feed (blocking), and remember when."""
-        started = monotonic()
-        result = read()
-        self._read_at = started
-        return result
 
     def learn(
         self, database: pymongo.database.Database[Document], checkpoint: str, until: Timestamp

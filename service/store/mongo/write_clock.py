@@ -3,6 +3,8 @@ whether there is anything new."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -11,11 +13,15 @@ from bson import ObjectId, Timestamp
 from pymongo.errors import AutoReconnect, ConfigurationError
 from pymongo.topology_description import TopologyDescription
 
+from service.store.mongo.hello import Address, HelloConnection
+
 RETRY_SECONDS = 0.05
 MAX_WAIT_SECONDS = 5.0
 """How long to wait for a new primary to commit a first write of its own term."""
 MAX_UNCOMMITTED_SECONDS = 1.5
 """A primary that has writes but commits none for longer than this has lost its majority."""
+PRIMARY = "RSPrimary"
+"""The driver's name for the type of a server."""
 Database = pymongo.database.Database[dict[str, Any]]
 
 
@@ -37,12 +43,24 @@ class WriteClock:
             None  # last commit, and since when nothing followed
         )
         self._has_lost_majority = False
-        self._topology: TopologyDescription | None = None  # what the driver knew, and the elections in it
+        self._topology: TopologyDescription | None = None  # what the driver knew, and what follows from it
         self._elections: set[ObjectId | None] = set()
+        self._primary: Address | None = None
+        self._connection = HelloConnection()
 
-    def read(self) -> Clock:
-        """Read the clock (blocking), and notice whether the primary can commit writes."""
-        said = _hello(self._database)
+    async def read(self) -> Clock:
+        """Read the clock, with the driver if the primary is not known or cannot be asked directly."""
+        self._learn_topology()
+        said = await self._connection.hello(self._primary) if self._primary else None
+        if said is None or not _is_trusted(said):
+            said = await asyncio.to_thread(_hello, self._database)
+        return self.judge(said)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def judge(self, said: Mapping[str, Any]) -> Clock:
+        """The clock of a primary, by which it is also noticed whether it can commit writes."""
         clock, written = _clock_of(said), said["lastWrite"]["opTime"]["ts"]
         # The only member of a set never loses its majority, but its disk may be slow.
         if written == clock.time or len(said.get("hosts", ())) < 2:
@@ -63,11 +81,19 @@ class WriteClock:
     def knows_primary(self) -> bool:
         """Whether the clock was read from the primary to which the driver sends commands now. It never
         returns to the primary of an earlier election."""
-        topology = self._database.client.topology_description
-        if topology is not self._topology:
-            servers = topology.server_descriptions().values()
-            self._topology, self._elections = topology, {server.election_id for server in servers}
+        self._learn_topology()
         return self.last is not None and self.last.election in self._elections
+
+    def _learn_topology(self) -> None:
+        client = self._database.client
+        if (topology := client.topology_description) is self._topology:
+            return
+        servers = topology.server_descriptions().values()
+        self._topology, self._elections = topology, {server.election_id for server in servers}
+        # Through TLS only the driver can ask: it knows the certificates.
+        uses_tls = client.options.pool_options._ssl_context is not None
+        primaries = [server.address for server in servers if server.server_type_name == PRIMARY]
+        self._primary = primaries[0] if primaries and not uses_tls else None
 
 
 def read_clock(database: Database) -> Clock:
@@ -85,13 +111,20 @@ def _hello(database: Database) -> dict[str, Any]:
             raise ConfigurationError(
                 "KALENDS_MONGODB_URI must name a replica set, not mongos or a single mongod"
             )
-        committed = said["lastWrite"].get("majorityOpTime")
-        if said["isWritablePrimary"] and committed and committed["t"] >= said["lastWrite"]["opTime"]["t"]:
+        if _is_trusted(said):
             return said
         if monotonic() >= deadline:
             raise AutoReconnect("no primary has committed a write of its own term")
         sleep(RETRY_SECONDS)
 
 
-def _clock_of(said: dict[str, Any]) -> Clock:
+def _is_trusted(said: Mapping[str, Any]) -> bool:
+    """Whether it is said by a primary that has committed a write of its own term."""
+    if not said.get("isWritablePrimary") or "setName" not in said:
+        return False
+    written = said["lastWrite"]
+    return "majorityOpTime" in written and bool(written["majorityOpTime"]["t"] >= written["opTime"]["t"])
+
+
+def _clock_of(said: Mapping[str, Any]) -> Clock:
     return Clock(said["electionId"], said["lastWrite"]["majorityOpTime"]["ts"])
