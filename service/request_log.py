@@ -20,13 +20,13 @@ LINE_FORMAT = "%s %s %d %d B %.2f ms %s %s"
 MAX_PATH_CHARS = 500
 TEMPLATE = vars(logging.makeLogRecord({"name": log.name, "msg": LINE_FORMAT}))
 WRITE_SECONDS = 0.05
-"""How long lines wait for others at most."""
+"""How long lines wait for others. A process that is killed loses those of this time."""
 UNPRINTABLE = re.compile(r"[^!-~]")
 
 
 class RequestLog:
-    """The lines of one process. They are written together a few times a second: single cached lists are a
-    fifth slower if each is followed by a line."""
+    """The lines of one process. They are written together: cached lists are 10 % slower if each is followed
+    by its line."""
 
     def __init__(self) -> None:
         self._records: list[logging.LogRecord] = []
