@@ -47,6 +47,7 @@ async def test_four_processes_may_start_on_an_empty_database(store: Store) -> No
         await asyncio.gather(*(fresh.start() for _ in range(4)))
         assert await indexes_of(fresh) == expected
     finally:
+        await fresh.close()
         await store.client.drop_database(fresh.database.name)
 
 

@@ -6,7 +6,8 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -41,11 +42,16 @@ def examples(number: int) -> settings:
     )
 
 
-async def fresh(store: Store, zone: str = "UTC") -> Store:
+@asynccontextmanager
+async def fresh(store: Store, zone: str = "UTC") -> AsyncIterator[Store]:
     """A store without events, on a site of its own."""
     for name in ("events", "venues", "words"):
         await store.database[name].delete_many({})
-    return Store(store.client, store.database, Site(zone=parse_zone(zone), max_per_page=1000))
+    own = Store(store.client, store.database, Site(zone=parse_zone(zone), max_per_page=1000))
+    try:
+        yield own
+    finally:
+        await own.close()
 
 
 async def made(store: Store, **body: Any) -> int:
@@ -157,26 +163,26 @@ def holds(name: str, meant: Meant, strict: bool, site: str, start: datetime, end
 async def test_lists_equal_the_oracle_in_set_and_order(
     store: Store, made_events: list[Any], asked: list[Any], site: str
 ) -> None:
-    store = await fresh(store, site)
-    spans: dict[int, tuple[datetime, datetime]] = {}
-    for wall, hours, zone, all_day in made_events:
-        start, end = span(wall, hours, zone, all_day)
-        if end < start:
-            continue  # an end that a gap moved behind its start is refused
-        dates = {"start_date": str(wall), "end_date": str(wall + timedelta(hours=hours))}
-        spans[await made(store, timezone=zone, all_day=all_day, **dates)] = (start, end)
-    for filters, strict in asked:
-        sent = {name: spelled(moment, form, site) for name, (moment, form) in filters.items()}
-        if not set(sent) - {"start_date", "end_date"}:
-            sent.setdefault("start_date", spelled(datetime(2027, 1, 1), "day", site))
-            sent.setdefault("end_date", spelled(datetime(2028, 1, 1), "day", site))
-        expected = [
-            id
-            for id, (start, end) in sorted(spans.items(), key=lambda pair: (pair[1][0], pair[0]))
-            if all(holds(name, meant, strict, site, start, end) for name, meant in sent.items())
-        ]
-        texts = {name: meant[0] for name, meant in sent.items()}
-        assert await listed(store, strict_dates=strict, **texts) == expected, (texts, strict, site)
+    async with fresh(store, site) as store:
+        spans: dict[int, tuple[datetime, datetime]] = {}
+        for wall, hours, zone, all_day in made_events:
+            start, end = span(wall, hours, zone, all_day)
+            if end < start:
+                continue  # an end that a gap moved behind its start is refused
+            dates = {"start_date": str(wall), "end_date": str(wall + timedelta(hours=hours))}
+            spans[await made(store, timezone=zone, all_day=all_day, **dates)] = (start, end)
+        for filters, strict in asked:
+            sent = {name: spelled(moment, form, site) for name, (moment, form) in filters.items()}
+            if not set(sent) - {"start_date", "end_date"}:
+                sent.setdefault("start_date", spelled(datetime(2027, 1, 1), "day", site))
+                sent.setdefault("end_date", spelled(datetime(2028, 1, 1), "day", site))
+            expected = [
+                id
+                for id, (start, end) in sorted(spans.items(), key=lambda pair: (pair[1][0], pair[0]))
+                if all(holds(name, meant, strict, site, start, end) for name, meant in sent.items())
+            ]
+            texts = {name: meant[0] for name, meant in sent.items()}
+            assert await listed(store, strict_dates=strict, **texts) == expected, (texts, strict, site)
 
 
 # Search
@@ -224,17 +230,19 @@ def contains(search: str, fields: list[str]) -> bool:
     asked=some.lists(searches, min_size=10, max_size=20),
 )
 async def test_search_finds_what_contains_every_piece(store: Store, stored: Any, asked: list[str]) -> None:
-    store = await fresh(store)
-    kept = {}
-    for title, description in stored:
-        if title.strip():
-            id = await made(store, title=title, description=f"<p class='zzz'>{html.escape(description)}</p>")
-            kept[id] = [title.strip(), description]
-    for search in asked:
-        if not plain(search.replace('"', "")):
-            continue  # nothing is asked for
-        expected = {id for id, fields in kept.items() if contains(search, fields)}
-        assert set(await listed(store, search=search)) == expected, search
+    async with fresh(store) as store:
+        kept = {}
+        for title, description in stored:
+            if title.strip():
+                id = await made(
+                    store, title=title, description=f"<p class='zzz'>{html.escape(description)}</p>"
+                )
+                kept[id] = [title.strip(), description]
+        for search in asked:
+            if not plain(search.replace('"', "")):
+                continue  # nothing is asked for
+            expected = {id for id, fields in kept.items() if contains(search, fields)}
+            assert set(await listed(store, search=search)) == expected, search
 
 
 # Places
@@ -260,24 +268,24 @@ def haversine(a: tuple[float, float], b: tuple[float, float]) -> float:
     ),
 )
 async def test_radius_is_great_circle_everywhere(store: Store, places: Any, asked: Any) -> None:
-    store = await fresh(store)
-    kept: dict[int, list[tuple[float, float]]] = {}
-    for number, venues in enumerate(places):
-        data = [
-            {"venue": f"V{number}-{at}", "geo_lat": latitude, "geo_lng": longitude}
-            for at, (latitude, longitude) in enumerate(venues)
-        ]
-        kept[await made(store, venue=data)] = venues
-    every = [venue for venues in places for venue in venues] or [(0.0, 0.0)]
-    for centre, choice, factor in asked:
-        # Radii that just reach a place, and just do not.
-        radius = round(min(haversine(centre, every[choice % len(every)]) * factor, 20_000) + 0.001, 6)
-        near: Callable[[float], set[int]] = lambda km, centre=centre: {  # noqa: E731
-            id for id, venues in kept.items() if any(haversine(centre, venue) <= km for venue in venues)
-        }
-        query = {"geoloc_lat": str(centre[0]), "geoloc_lng": str(centre[1]), "geoloc_radius": str(radius)}
-        found = set(await listed(store, **query))
-        # A hair's breadth on the edge is a matter of rounding.
-        assert near(radius * (1 - 1e-9) - 1e-6) <= found <= near(radius * (1 + 1e-9) + 1e-6), query
-    assert set(await listed(store, geoloc="true")) == {id for id, venues in kept.items() if venues}
-    assert set(await listed(store, geoloc="false")) == {id for id, venues in kept.items() if not venues}
+    async with fresh(store) as store:
+        kept: dict[int, list[tuple[float, float]]] = {}
+        for number, venues in enumerate(places):
+            data = [
+                {"venue": f"V{number}-{at}", "geo_lat": latitude, "geo_lng": longitude}
+                for at, (latitude, longitude) in enumerate(venues)
+            ]
+            kept[await made(store, venue=data)] = venues
+        every = [venue for venues in places for venue in venues] or [(0.0, 0.0)]
+        for centre, choice, factor in asked:
+            # Radii that just reach a place, and just do not.
+            radius = round(min(haversine(centre, every[choice % len(every)]) * factor, 20_000) + 0.001, 6)
+            near: Callable[[float], set[int]] = lambda km, centre=centre: {  # noqa: E731
+                id for id, venues in kept.items() if any(haversine(centre, venue) <= km for venue in venues)
+            }
+            query = {"geoloc_lat": str(centre[0]), "geoloc_lng": str(centre[1]), "geoloc_radius": str(radius)}
+            found = set(await listed(store, **query))
+            # A hair's breadth on the edge is a matter of rounding.
+            assert near(radius * (1 - 1e-9) - 1e-6) <= found <= near(radius * (1 + 1e-9) + 1e-6), query
+        assert set(await listed(store, geoloc="true")) == {id for id, venues in kept.items() if venues}
+        assert set(await listed(store, geoloc="false")) == {id for id, venues in kept.items() if not venues}
