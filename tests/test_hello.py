@@ -85,9 +85,21 @@ async def test_whatever_else_a_member_says_is_no_answer(
     answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hello, "MAX_SECONDS", 0.1)
+    asked = list[int]()
+
+    async def count(number: int, writer: asyncio.StreamWriter) -> None:
+        asked.append(number)
+        await answer(number, writer)
+
     connection = HelloConnection()
-    async with member(answer) as address:
+    async with member(count) as address:
         assert await connection.hello(address) is None
+        assert await connection.hello(address) is None
+        assert len(asked) == 1, "it is not asked again at once"
+        connection._paused_until = 0
+        assert await connection.hello(address) is None
+        assert len(asked) == 2
+    connection._paused_until = 0
     assert await connection.hello(address) is None, "nobody listens any more"
 
 

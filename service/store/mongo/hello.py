@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 import bson
@@ -22,6 +23,8 @@ OP_MSG = 2013
 HELLO = bson.encode({"hello": 1, "$db": "admin"})
 MAX_NUMBER = 2**31
 MAX_SECONDS = 0.5
+PAUSE_SECONDS = 5.0
+"""How long only the driver is used after an attempt has failed: perhaps nobody else can reach the member."""
 Address = tuple[str, int | None]
 
 
@@ -32,19 +35,23 @@ class HelloConnection:
         self._address: Address | None = None
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._number = 0
+        self._paused_until = 0.0
 
     async def hello(self, address: Address) -> dict[str, Any] | None:
         """What the member at an address says; None if it cannot be asked."""
+        if monotonic() < self._paused_until:
+            return None
         answer: dict[str, Any] | None = None
         try:
-            with suppress(
-                OSError, EOFError, ValueError, BSONError
-            ):  # the driver is asked then, and reports it
+            # The caller asks the driver then, which reports what is wrong.
+            with suppress(OSError, EOFError, ValueError, BSONError):
                 async with asyncio.timeout(MAX_SECONDS):
                     answer = await self._ask(address)
         finally:
             if answer is None:  # even if cancelled: an answer that comes late must not be taken for the next
                 self.close()
+        if answer is None:
+            self._paused_until = monotonic() + PAUSE_SECONDS
         return answer
 
     async def _ask(self, address: Address) -> dict[str, Any] | None:
