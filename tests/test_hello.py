@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import bson
+import pymongo
 import pytest
 
 from service.store import Store
 from service.store.mongo import hello
 from service.store.mongo.hello import HEADER, MAX_NUMBER, OP_MSG, Address, HelloConnection
-from service.store.mongo.write_clock import PRIMARY
+from service.store.mongo.write_clock import PRIMARY, uses_tls
 from tests.conftest import Api
 
 Answer = Callable[[int, asyncio.StreamWriter], Awaitable[None]]
@@ -54,6 +56,12 @@ async def test_a_primary_says_the_same_as_to_the_driver(store: Store) -> None:
         name: told[name] for name in ("setName", "electionId", "isWritablePrimary")
     }
     assert said["lastWrite"].keys() == told["lastWrite"].keys()
+
+
+@pytest.mark.parametrize(("options", "expected"), [("", False), ("?tls=true", True), ("?ssl=true", True)])
+def test_a_client_with_tls_is_recognized(options: str, expected: bool) -> None:
+    with pymongo.MongoClient[Any](f"mongodb://localhost/{options}", connect=False) as client:
+        assert uses_tls(client) is expected
 
 
 async def close(_: int, writer: asyncio.StreamWriter) -> None:

@@ -90,10 +90,13 @@ class WriteClock:
             return
         servers = topology.server_descriptions().values()
         self._topology, self._elections = topology, {server.election_id for server in servers}
-        # Through TLS only the driver can ask: it knows the certificates.
-        uses_tls = client.options.pool_options._ssl_context is not None
         primaries = [server.address for server in servers if server.server_type_name == PRIMARY]
-        self._primary = primaries[0] if primaries and not uses_tls else None
+        # Through TLS only the driver can ask: it knows the certificates.
+        self._primary = primaries[0] if primaries and not uses_tls(client) else None
+
+
+def uses_tls(client: pymongo.MongoClient[Any]) -> bool:
+    return client.options.pool_options._ssl_context is not None
 
 
 def read_clock(database: Database) -> Clock:
