@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from service.embedded import EmbeddedError, embedded_mongod, member, program, running_uri, server
 from service.embedded.directory import Directory
 from service.embedded.log import Log
+from service.store.mongo.hello import HEADER, HELLO, OP_MSG
 
 DEADLINE = 60.0
 REPOSITORY = Path(__file__).parent.parent
@@ -311,13 +311,11 @@ async def test_nobody_is_let_in_before_it_can_be_written_to(tmp_path: Path) -> N
 
 async def hello_at(socket: Path) -> dict[str, Any]:
     """The answer to `hello` of whoever listens, without a driver, which would wait for a primary."""
-    asked = bson.encode({"hello": 1, "$db": "admin"})
-    prefix = struct.Struct("<iiiiiB")  # of an OP_MSG: length, request id, response to, opcode, flags, kind
     reader, writer = await asyncio.open_unix_connection(socket)
     try:
-        writer.write(prefix.pack(prefix.size + len(asked), 1, 0, 2013, 0, 0) + asked)
-        head = await reader.readexactly(prefix.size)
-        return bson.decode(await reader.readexactly(prefix.unpack(head)[0] - prefix.size))
+        writer.write(HEADER.pack(HEADER.size + len(HELLO), 1, 0, OP_MSG, 0, 0) + HELLO)
+        length, *_ = HEADER.unpack(await reader.readexactly(HEADER.size))
+        return bson.decode(await reader.readexactly(length - HEADER.size))
     finally:
         writer.close()
 
