@@ -29,11 +29,13 @@ from service.store.log_rows import LogRows
 from service.store.mongo.client import Client, Database, collections, utc
 from service.store.record_changes import REMOVED
 
-PAUSE_SECONDS = 1.0
-"""Pause between two updates, unless a reader waits: many changes are counted by few updates. With a quarter
-of a second, creations are a tenth slower, and so are lists while events change."""
-POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.02, 8.0
-"""A reader looks whether all is logged; soon its own process logs it; and finally it gives up."""
+MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.25, 1.0
+"""Pause between two updates, unless a reader waits: many changes are counted by few updates."""
+PAUSE_RATIO = 10
+"""The pause is this many times as long as the last update took, within these limits: under load, updates are
+fewer. With the shortest pause, creations are a tenth slower, and so are lists while events change."""
+POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.5, 8.0
+"""A reader looks whether all is logged; later its own process logs it; and finally it gives up."""
 MAX_CHECKPOINT_AGE_SECONDS = 60
 """An older checkpoint is moved even if nothing has changed, so that it stays within the oplog."""
 MAX_LOST = 50_000
@@ -103,6 +105,7 @@ class ChangeLog:
     async def update(self) -> None:
         """Count and log all writes that were acknowledged before the call."""
         async with self._turn:
+            started = monotonic()
             await self._feed.catch_up()
             if self._feed.has_lost_changes:
                 return  # the checkpoint must stay until all records are compared
@@ -115,7 +118,8 @@ class ChangeLog:
                 self._feed.drop_logged(until)
             if not changes and until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:
                 await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})
-            self._next_round = monotonic() + PAUSE_SECONDS
+            pause = PAUSE_RATIO * (monotonic() - started)
+            self._next_round = monotonic() + min(max(pause, MIN_PAUSE_SECONDS), MAX_PAUSE_SECONDS)
 
     async def repair(self) -> bool:
         """Log the records that may have changed since the checkpoint: the changes themselves are lost. Return
