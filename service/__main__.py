@@ -34,7 +34,7 @@ from service.imports.item import SourceError
 from service.migrations import DatabaseTooNew, FormUnknown
 from service.serve import WorkersEnded, serve
 from service.site import site_of
-from service.store.restores import RestoreUnderWay
+from service.store.changes.restores import RestoreUnderWay
 
 FAILURES = (
     *(EmbeddedError, WorkersEnded, DatabaseTooNew, FormUnknown, SourceError),

@@ -16,7 +16,7 @@ from service.background import background_task
 from service.failures import Failures, brief
 from service.migrations import DatabaseTooNew
 from service.store import Store
-from service.store.restores import RestoreUnderWay
+from service.store.changes.restores import RestoreUnderWay
 
 log = logging.getLogger("kalends.store")
 MAINTENANCE_SECONDS = 5.0

@@ -20,7 +20,7 @@ from service.protocol import Runner
 from service.serve import ABORT_SECONDS
 from service.site import site_of
 from service.store import Store, open_store
-from service.store.change_feed import CHECKPOINT
+from service.store.changes.feed import CHECKPOINT
 from service.store.mongo.write_clock import read_clock
 
 

@@ -18,7 +18,7 @@ from schemas.errors import UnderRestore
 from schemas.site import Site
 from service.embedded import running_uri
 from service.store import Store, open_store
-from service.store.restores import RestoreUnderWay
+from service.store.changes.restores import RestoreUnderWay
 from tests.backups import Backups, backups_of, fill_all
 from tests.checker import agrees
 from tests.conftest import Api

@@ -11,7 +11,7 @@ from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
 from schemas.errors import NotFound
 from service.store import Store
-from service.store.change_feed import ChangeFeed
+from service.store.changes.feed import ChangeFeed
 from service.store.links import resolving
 from service.store.mongo import client, write_clock
 from service.store.mongo.loaders import RecordLoader

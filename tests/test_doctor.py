@@ -25,9 +25,9 @@ from service.doctor.checks import STAGES
 from service.doctor.runner import Examination
 from service.doctor.scope import Scope
 from service.store import Store
-from service.store.event_changes import MARKER
+from service.store.changes.event_changes import MARKER
+from service.store.changes.restores import RestoreUnderWay
 from service.store.links.fanout import AFTER_RESTORE
-from service.store.restores import RestoreUnderWay
 from service.store.webhooks import Subscription
 from tests.conftest import Api
 from tests.damages import (

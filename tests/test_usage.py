@@ -12,7 +12,7 @@ from pymongo.errors import WriteError
 
 from schemas.site import Site
 from service.store import open_store
-from service.store.change_feed import CHECKPOINT
+from service.store.changes.feed import CHECKPOINT
 from service.store.mongo.inserts import insert_each
 from service.store.records.drafting import Drafter
 from tests.checker import agrees, differences, lose_changes

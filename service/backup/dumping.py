@@ -22,9 +22,9 @@ from service.backup.snapshot import Snapshot
 from service.database import Location, connected, located
 from service.migrations import FORM, stored_form
 from service.progress import Progress
-from service.store.change_feed import CHECKPOINT
+from service.store.changes.feed import CHECKPOINT
+from service.store.changes.restores import refuse_restore
 from service.store.mongo.client import Database
-from service.store.restores import refuse_restore
 
 
 class DumpOptions(NamedTuple):

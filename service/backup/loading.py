@@ -18,7 +18,7 @@ from service.backup.reading_ahead import read_ahead
 from service.commands.migrating import StepProgress
 from service.migrations.recount import RECOUNT_SECONDS, Counted, count_events, forget_times, snapshot_time
 from service.progress import Progress
-from service.store.log_rows import LOG
+from service.store.changes.log_rows import LOG
 from service.store.mongo.client import Database, Row
 from service.store.mongo.indexes import INDEXES, PATIENCE
 

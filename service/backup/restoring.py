@@ -12,9 +12,9 @@ from service.backup.switching import is_marked, mark, switch, unmark
 from service.database import Location
 from service.migrations import FORM, stored_form
 from service.migrations.lease import hold_lease
+from service.store.changes.restores import REPLACING
 from service.store.mongo.client import Database
 from service.store.mongo.instance import INSTANCE
-from service.store.restores import REPLACING
 
 LEASE = "restore"
 

@@ -14,7 +14,7 @@ from service.doctor.fields import is_number, is_past, is_text, is_time, or_none
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.mending import as_read
 from service.doctor.scope import Scope
-from service.store.lists.changes import TOKEN
+from service.store.lists.change_pages import TOKEN
 from service.store.tokens import utc_now
 
 NEEDED: Any = object()

@@ -19,8 +19,8 @@ from service.migrations import FORM, stored_form
 from service.progress import Progress
 from service.site import site_of
 from service.store import Store, unstarted_store
-from service.store.change_feed import CHECKPOINT
-from service.store.restores import refuse_restore
+from service.store.changes.feed import CHECKPOINT
+from service.store.changes.restores import refuse_restore
 
 REACH_SECONDS = 5
 NOTHING_LEFT, LEFT, CANNOT_CHECK = 0, 1, 2

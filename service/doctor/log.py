@@ -14,9 +14,9 @@ from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.migrations import log_progress
 from service.migrations.recount import events_uuid, recount_if_needed, recover, snapshot_time
-from service.store.change_feed import CHECKPOINT
-from service.store.log_rows import LOG
-from service.store.record_changes import ACTIONS
+from service.store.changes.feed import CHECKPOINT
+from service.store.changes.log_rows import LOG
+from service.store.changes.record_changes import ACTIONS
 
 QUERY = {"_id": CHECKPOINT}
 ALL_ACTIONS = {*ACTIONS.values(), "trashed", "restored"}

@@ -15,8 +15,8 @@ from service.doctor.findings import REMOVED, Check, DatabaseCheck, Finding, Reco
 from service.doctor.mending import mend
 from service.doctor.scope import MALFORMED, Scope
 from service.failures import brief
+from service.store.changes.restores import refuse_restore
 from service.store.mongo.client import batches_by_id
-from service.store.restores import refuse_restore
 
 RUN_SECONDS = 24 * 3600
 """Time limit of a run."""

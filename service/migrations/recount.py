@@ -15,8 +15,8 @@ from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Kind
 from service.migrations.lease import hold_lease
-from service.store.change_feed import CHECKPOINT
-from service.store.log_rows import begin_log
+from service.store.changes.feed import CHECKPOINT
+from service.store.changes.log_rows import begin_log
 from service.store.mongo.client import Database
 from service.store.mongo.write_clock import read_clock
 

@@ -17,13 +17,14 @@ from service.background import BackgroundTasks
 from service.migrations import log_progress, prepare
 from service.migrations.recount import recover
 from service.passwords import Passwords
-from service.store.change_feed import ChangeFeed
-from service.store.change_log import ChangeLog
-from service.store.change_watcher import ChangeWatcher
+from service.store.changes.feed import ChangeFeed
+from service.store.changes.log import ChangeLog
+from service.store.changes.restores import refuse_restore
+from service.store.changes.watcher import ChangeWatcher
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.usage import UsageCounters
-from service.store.lists.changes import Changes
+from service.store.lists.change_pages import Changes
 from service.store.lists.pages import Lists, Page
 from service.store.lists.resolver import FilterResolver
 from service.store.mongo.abandoned_transactions import abort_abandoned_transactions
@@ -37,7 +38,6 @@ from service.store.records.imported import ImportedRecords
 from service.store.records.reading import Reader
 from service.store.records.removal import StatusChanges
 from service.store.records.updating import Updater
-from service.store.restores import refuse_restore
 from service.store.search import Vocabulary
 from service.store.tokens import Tokens
 from service.store.undo import UndoSteps
@@ -60,8 +60,8 @@ class Store:
         self.ids, self.feed = Ids(database), ChangeFeed(database)
         self.feed.restores.on_replaced = self._forget
         self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site, self.feed)
-        usage = UsageCounters(database, self.fanout)
-        self.log = ChangeLog(client, database, site, self.feed, usage, self._tasks)
+        count = UsageCounters(database, self.fanout).count
+        self.log = ChangeLog(client, database, site, self.feed, count, self._tasks)
         self.tokens = Tokens(database, self.ids, self._tasks)
         self.webhooks, self.undo = Webhooks(database, self.ids, site), UndoSteps(database, site)
         self.resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)

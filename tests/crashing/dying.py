@@ -19,7 +19,8 @@ from service.__main__ import main
 from service.imports.ndjson import lines
 from service.maintenance import Maintenance
 from service.migrations import lease
-from service.store import Store, change_log
+from service.store import Store
+from service.store.changes import log as change_log
 from service.store.mongo import abandoned_transactions
 
 PR_SET_PDEATHSIG = 1

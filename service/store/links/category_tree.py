@@ -12,10 +12,9 @@ from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.link_refs import name_key
 from schemas.preconditions import Versions
+from service.store.changes.record_changes import REMOVED_TERMS
 from service.store.mongo.client import Client, Database, Session, in_transaction
 
-REMOVED_TERMS = "removed_terms"
-"""Collection of the terms that were deleted, in case the change log must be repaired."""
 LOCK = {"_id": "category-tree"}
 TREE_FIELDS = {"parent": 1, "ancestors": 1}
 CIRCLE = Text("A category cannot be its own ancestor.")

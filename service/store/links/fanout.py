@@ -18,7 +18,7 @@ from schemas import BY_NAME, EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
 from schemas.site import Site
-from service.store.change_feed import ChangeFeed
+from service.store.changes.feed import ChangeFeed
 from service.store.mongo.client import Database
 from service.store.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 

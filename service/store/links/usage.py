@@ -1,7 +1,7 @@
 """Usage counters in venues, organizers and terms: the number of events that link to each, and the latest end.
 
 Writers of events do not touch them. The change feed shows each write with its links before and after, and
-`change_log.py` has these changes added to the counters. Every record stores the time up to which changes are
+`changes/log.py` has these changes added to the counters. Every record stores the time up to which changes are
 counted in it, and an update requires the time that was read before. So each change is counted once, whichever
 processes try, and whichever die.
 """
@@ -19,7 +19,7 @@ from schemas.errors import Unavailable
 from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Document
-from service.store.event_changes import EventChange, Step, Use, after_steps
+from service.store.changes.event_changes import EventChange, Step, Use, after_steps
 from service.store.links.fanout import Fanout
 from service.store.mongo.client import Database, collections
 from service.store.mongo.loaders import find_in_many

@@ -9,7 +9,7 @@ from schemas.caller import Caller
 from schemas.errors import PageNotFound, Problems, Unavailable
 from schemas.event import EVENT
 from schemas.kind import Document, Kind, load
-from service.store.change_feed import ChangeFeed
+from service.store.changes.feed import ChangeFeed
 from service.store.lists.event_filters import event_list
 from service.store.lists.histograms import END, START, Window
 from service.store.lists.other_filters import post_list, term_list

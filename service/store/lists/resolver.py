@@ -16,8 +16,8 @@ from schemas.language import Text
 from schemas.link_refs import Candidates, condition
 from schemas.site import Site
 from schemas.venue import VENUE
-from service.store.change_feed import ChangeFeed
-from service.store.change_log import ChangeLog
+from service.store.changes.feed import ChangeFeed
+from service.store.changes.log import ChangeLog
 from service.store.links.fanout import FIELD
 from service.store.lists.query import visible
 from service.store.mongo.client import Database, aggregate

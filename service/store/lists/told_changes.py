@@ -9,9 +9,9 @@ from typing import Any
 
 from schemas.caller import Caller
 from schemas.kind import Document
-from service.store.event_changes import LINKS
+from service.store.changes.event_changes import LINKS
+from service.store.changes.record_changes import REMOVED
 from service.store.lists.query import Condition, ListQuery, can_evaluate, fields_of, matches
-from service.store.record_changes import REMOVED
 
 Head = Mapping[str, Any]
 GONE = ("trashed", REMOVED)

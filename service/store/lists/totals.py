@@ -13,8 +13,8 @@ from pymongo.errors import PyMongoError
 
 from schemas.event import EVENT
 from schemas.site import Site
-from service.store.change_feed import ChangeFeed
-from service.store.event_changes import EventChange
+from service.store.changes.event_changes import EventChange
+from service.store.changes.feed import ChangeFeed
 from service.store.lists.histograms import Histogram, Slots, Window, window_of
 from service.store.lists.query import ListQuery, can_evaluate, matches
 from service.store.mongo.client import Database

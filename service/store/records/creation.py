@@ -17,7 +17,7 @@ from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_CONDITIONS, CreationConditions
 from service.passwords import Passwords
-from service.store.change_log import ChangeLog
+from service.store.changes.log import ChangeLog
 from service.store.links.category_tree import remove_twins
 from service.store.links.fanout import Fanout
 from service.store.links.resolving import Linked, LinkResolver, copies_of

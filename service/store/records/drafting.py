@@ -15,7 +15,7 @@ from schemas.kind import Document, Kind
 from schemas.post import apply_role_limits
 from schemas.site import Site
 from schemas.slugs import slug_of
-from service.store.change_feed import ChangeFeed
+from service.store.changes.feed import ChangeFeed
 from service.store.links.category_tree import CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
 from service.store.mongo.client import Database, Row, Session, in_transaction

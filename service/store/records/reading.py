@@ -8,8 +8,8 @@ from schemas.caller import Caller
 from schemas.errors import NotAccessible, NotFound, Trashed
 from schemas.kind import Document, Kind
 from service.passwords import Passwords
-from service.store.change_feed import ChangeFeed
-from service.store.change_log import ChangeLog
+from service.store.changes.feed import ChangeFeed
+from service.store.changes.log import ChangeLog
 from service.store.mongo.client import Database
 from service.store.mongo.loaders import HEAD_FIELDS, HIDDEN_FIELDS, RecordLoader, Ref
 

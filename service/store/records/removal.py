@@ -10,7 +10,7 @@ from schemas.errors import PreconditionFailed, Trashed
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_PRECONDITIONS, Preconditions, Versions
 from schemas.site import Site
-from service.store.change_log import ChangeLog
+from service.store.changes.log import ChangeLog
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.mongo.client import Database

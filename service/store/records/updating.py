@@ -19,8 +19,8 @@ from schemas.preconditions import NO_PRECONDITIONS, Preconditions
 from schemas.slugs import TRASHED_SUFFIX, slug_of
 from service.background import BackgroundTasks
 from service.passwords import Passwords
-from service.store.change_log import ChangeLog
-from service.store.event_changes import telling
+from service.store.changes.event_changes import telling
+from service.store.changes.log import ChangeLog
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout, is_copied
 from service.store.links.resolving import Linked, copies_of

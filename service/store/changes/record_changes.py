@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 from bson import Timestamp
 
 from schemas import EVENT
-from service.store.event_changes import EventChange, Facts, parse, touched_by
+from service.store.changes.event_changes import EventChange, Facts, parse, touched_by
 
 REMOVED = "removed"
+REMOVED_TERMS = "removed_terms"
+"""Collection of the terms that were deleted, in case the change log must be repaired."""
 ACTIONS = {"insert": "created", "update": "changed", "delete": REMOVED}
 """Operation of the change stream -> action of the change log."""
 

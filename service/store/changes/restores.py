@@ -19,7 +19,7 @@ from pymongo.errors import PyMongoError
 
 from schemas.errors import Problem, Unavailable, UnderRestore
 from schemas.kind import Document
-from service.store.event_changes import MARKER
+from service.store.changes.event_changes import MARKER
 from service.store.mongo.client import Database, Result, utc
 
 FRESH_SECONDS = 1.0

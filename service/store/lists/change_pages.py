@@ -14,12 +14,12 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems, TokenExpired, Unavailable
 from schemas.kind import Document, Kind
 from schemas.language import Text
-from service.store.change_feed import ChangeFeed
-from service.store.change_log import ChangeLog
+from service.store.changes.feed import ChangeFeed
+from service.store.changes.log import ChangeLog
+from service.store.changes.log_rows import LOG, Checkpoint
 from service.store.lists.pages import MAX_ATTEMPTS, Lists
 from service.store.lists.query import ListQuery
 from service.store.lists.told_changes import Teller
-from service.store.log_rows import LOG, Checkpoint
 from service.store.mongo.client import Database, collections
 from service.store.mongo.loaders import HEAD_FIELDS, find_in_many
 

@@ -10,7 +10,7 @@ number and the time up to which everything is counted and logged: there the chan
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
@@ -22,12 +22,11 @@ from schemas.errors import Unavailable
 from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.background import BackgroundTasks
-from service.store.change_feed import CHECKPOINT, ChangeFeed
-from service.store.links.category_tree import REMOVED_TERMS
-from service.store.links.usage import UsageCounters
-from service.store.log_rows import LogRows
+from service.store.changes.event_changes import EventChange
+from service.store.changes.feed import CHECKPOINT, ChangeFeed
+from service.store.changes.log_rows import LogRows
+from service.store.changes.record_changes import REMOVED, REMOVED_TERMS
 from service.store.mongo.client import Client, Database, collections, utc
-from service.store.record_changes import REMOVED
 
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.25, 1.0
 """Pause between two updates, unless a reader waits: many changes are counted by few updates."""
@@ -43,6 +42,9 @@ MAX_LOST = 50_000
 CLOCK_ERROR = timedelta(hours=1)
 """By how much clocks of services may differ from that of MongoDB."""
 
+Count = Callable[[Collection[EventChange], Timestamp], Awaitable[None]]
+"""Adds changes to the usage counters: all up to a time since the checkpoint."""
+
 
 class ChangeLog:
     """Counts and logs the changes of the change feed."""
@@ -53,10 +55,10 @@ class ChangeLog:
         database: Database,
         site: Site,
         feed: ChangeFeed,
-        usage: UsageCounters,
+        count: Count,
         tasks: BackgroundTasks,
     ) -> None:
-        self._feed, self._usage, self._tasks = feed, usage, tasks
+        self._feed, self._count, self._tasks = feed, count, tasks
         self._rows, self._collection = LogRows(client, database, site), collections(database)
         self.checkpoint = self._rows.checkpoint
         self._turn = asyncio.Lock()
@@ -113,7 +115,7 @@ class ChangeLog:
             self._feed.drop_logged(checkpoint.at)
             changes = [change for change in self._feed.unlogged if change.at <= until]
             if changes:
-                await self._usage.count([change.event for change in changes if change.event], until)
+                await self._count([change.event for change in changes if change.event], until)
             if await self._rows.append_changes(changes, checkpoint, until):
                 self._feed.drop_logged(until)
             if not changes and until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:
