@@ -1,4 +1,4 @@
-"""Domain errors; service/errors.py maps each to an HTTP status and an error code."""
+"""Domain errors; service/http/errors.py maps each to an HTTP status and an error code."""
 
 from __future__ import annotations
 

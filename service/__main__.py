@@ -32,7 +32,7 @@ from service.failures import brief
 from service.imports.command import import_source
 from service.imports.item import SourceError
 from service.migrations import DatabaseTooNew, FormUnknown
-from service.serve import WorkersEnded, serve
+from service.process.serve import WorkersEnded, serve
 from service.site import site_of
 from service.store.changes.restores import RestoreUnderWay
 

@@ -20,18 +20,18 @@ from handlers.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
 from handlers.routes import Operation, changes_operations, operations
 from schemas import KINDS
 from schemas.site import Site
-from service.authentication import authenticate
-from service.compression import compress_responses
-from service.cross_site import CrossSite
-from service.errors import handle_errors, problem_body
-from service.in_flight import IN_FLIGHT, InFlight, is_monitoring
+from service.http.authentication import authenticate
+from service.http.compression import compress_responses
+from service.http.cross_site import CrossSite
+from service.http.errors import handle_errors, problem_body
+from service.http.in_flight import IN_FLIGHT, InFlight, is_monitoring
+from service.http.rate_limits import limit_passwords, limit_rate
+from service.http.request_ids import REQUEST_IDS, RequestIds
 from service.metrics import exposition
 from service.metrics.access import Scrapers
 from service.metrics.sampling import SAMPLER
 from service.metrics.sources import sampler_of
 from service.page_routes import PageRoutes
-from service.rate_limits import limit_passwords, limit_rate
-from service.request_ids import REQUEST_IDS, RequestIds
 from service.store import Store
 
 CHANGES = web.AppKey("changes", ChangesHandlers)

@@ -16,8 +16,8 @@ from schemas.caller import Role
 from schemas.site import Site
 from service.app import create_app
 from service.embedded import embedded_mongod
-from service.protocol import Runner
-from service.serve import ABORT_SECONDS
+from service.http.protocol import Runner
+from service.process.serve import ABORT_SECONDS
 from service.site import site_of
 from service.store import Store, open_store
 from service.store.changes.feed import CHECKPOINT

@@ -23,7 +23,7 @@ def children(pid: int) -> list[int]:
 
 def manager_of(service: Running) -> int:
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children(service.process.pid)}
-    (pid,) = (pid for pid, command in commands.items() if b"service.workers" in command)
+    (pid,) = (pid for pid, command in commands.items() if b"service.process.workers" in command)
     return pid
 
 

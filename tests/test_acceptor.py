@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 
 from config import Settings
-from service import acceptor
-from service.acceptor import Acceptor
-from service.serve import create_listener
+from service.http import acceptor
+from service.http.acceptor import Acceptor
+from service.process.serve import create_listener
 from tests.checker import until
 
 

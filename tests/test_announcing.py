@@ -10,10 +10,10 @@ import pytest
 from pymongo.errors import OperationFailure, ServerSelectionTimeoutError
 
 from config import Settings
-from service.announcing import _wait_for_mongodb, is_exposed
 from service.database import Location
 from service.failures import Failures, brief
 from service.mongodb_versions import outdated_warning, server_version
+from service.process.announcing import _wait_for_mongodb, is_exposed
 
 UNREACHABLE = (
     "mongo:27017: [Errno 111] Connection refused (configured timeouts: socketTimeoutMS: 3000.0ms, "

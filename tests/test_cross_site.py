@@ -9,7 +9,7 @@ import pytest
 
 from config import Settings
 from schemas.caller import Role
-from service.cross_site import CrossSite
+from service.http.cross_site import CrossSite
 from tests.conftest import Api, MakeApi
 
 SITE, OTHER = "https://www.example.org", "https://evil.example"

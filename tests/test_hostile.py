@@ -28,7 +28,7 @@ from schemas.fields import (
 )
 from schemas.links import PostLinks, TermLinks
 from schemas.text_fields import FreeText, Html, MailAddress, Name, Numeral, PlainText, SlugText, WebAddress
-from service import rate_limits
+from service.http import rate_limits
 from tests.conftest import Api, MakeApi
 from tests.samples import POSTS, TERMS, named
 

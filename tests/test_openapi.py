@@ -14,7 +14,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from handlers import api_description
 from schemas import KINDS, Kind
 from schemas.language import LANGUAGES
-from service.errors import STATUS_AND_CODE
+from service.http.errors import STATUS_AND_CODE
 from tests.conftest import Api, MakeApi
 from tests.samples import named
 from tests.test_api_description import Document, against, described, every_setting, operations, plural_of

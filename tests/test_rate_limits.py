@@ -14,9 +14,15 @@ from multidict import CIMultiDict
 
 from config import SettingError, Settings, read_settings
 from handlers import bodies
-from service import serve
-from service.acceptor import Acceptor
-from service.rate_limits import MAX_TRACKED_CLIENTS, MAX_WRONG_PASSWORDS, FixedWindow, client_key, client_of
+from service.http.acceptor import Acceptor
+from service.http.rate_limits import (
+    MAX_TRACKED_CLIENTS,
+    MAX_WRONG_PASSWORDS,
+    FixedWindow,
+    client_key,
+    client_of,
+)
+from service.process import serve
 from tests.conftest import MakeApi
 
 

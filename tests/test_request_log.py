@@ -17,7 +17,7 @@ from aiohttp import ClientSession
 
 from config.logs import JsonFormatter
 from schemas.caller import Role
-from service import request_log
+from service.http import request_log
 from tests.checker import until
 from tests.conftest import Api, MakeApi
 from tests.family import workers_of

@@ -11,7 +11,12 @@ from typing import Any
 import orjson
 import pytest
 
-from service.compression import MAX_BYTES_ON_LOOP, MIN_COMPRESSIBLE_BYTES, accepted_encoding, compress_body
+from service.http.compression import (
+    MAX_BYTES_ON_LOOP,
+    MIN_COMPRESSIBLE_BYTES,
+    accepted_encoding,
+    compress_body,
+)
 from tests.checker import DEADLINE
 from tests.conftest import Api
 

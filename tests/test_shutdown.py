@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from config import Settings
-from service import in_flight
-from service.serve import create_listener, serve_socket
-from service.shutdown import Shutdown, Urgency
+from service.http import in_flight
+from service.process.serve import create_listener, serve_socket
+from service.process.shutdown import Shutdown, Urgency
 from service.store import Store
 from tests.checker import DEADLINE
 from tests.wire import Wire, connected, is_refused

@@ -11,8 +11,8 @@ import pytest
 
 from handlers import feeds, streamed_response
 from handlers.streamed_response import StreamedResponse
-from service import in_flight
-from service.shutdown import Urgency
+from service.http import in_flight
+from service.process.shutdown import Urgency
 from tests.checker import DEADLINE
 from tests.conftest import MakeApi
 from tests.test_shutdown import Served, served

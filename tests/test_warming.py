@@ -14,7 +14,7 @@ import pytest
 from config import Settings
 from schemas.caller import EVERYBODY, PUBLIC, Caller
 from schemas.site import Site
-from service.serve import ready_app
+from service.process.serve import ready_app
 from service.store import Store
 from service.store.lists import totals
 from service.store.lists.pages import Lists

@@ -9,12 +9,12 @@ import time
 from asyncio.subprocess import DEVNULL, STDOUT, Process
 from contextlib import suppress
 
-from service.die_with_parent import die_with_parent
 from service.embedded.directory import Directory
 from service.embedded.errors import EmbeddedError
 from service.embedded.log import Log, exit_reason
 from service.embedded.member import became_ready
 from service.embedded.program import Program
+from service.process.die_with_parent import die_with_parent
 
 START_TIMEOUT_SECONDS = 120.0  # replaying a long journal is slow
 STOP_TIMEOUT_SECONDS = 10.0

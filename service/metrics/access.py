@@ -12,7 +12,7 @@ from pymongo.errors import PyMongoError
 from config import Settings
 from schemas.caller import Caller
 from schemas.errors import Unauthenticated
-from service.authentication import anonymous_caller, sent_token
+from service.http.authentication import anonymous_caller, sent_token
 from service.store.tokens import Tokens, digest
 
 MAX_WAIT_SECONDS = 1.0

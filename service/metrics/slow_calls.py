@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from service.request_ids import CURRENT_ID
+from service.http.request_ids import CURRENT_ID
 
 log = logging.getLogger("kalends.mongodb")
 LINE_FORMAT = "slow call: %s %s %.2f ms, %s documents, %s, request %s"

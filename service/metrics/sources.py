@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from handlers.records import Caches
-from service.in_flight import InFlight
+from service.http.in_flight import InFlight
 from service.metrics.definitions import IN_FLIGHT, UNLOGGED
 from service.metrics.sampling import CountedBatches, CountedCache, Sampler
 from service.store import Store

@@ -155,8 +155,8 @@ async def open_store(uri: str, name: str, site: Site) -> AsyncIterator[Store]:
 async def unstarted_store(
     uri: str, name: str, site: Site, listeners: Sequence[CommandListener] = ()
 ) -> AsyncIterator[Store]:
-    """Open a store whose database may not be usable yet; `service.maintenance` starts it. The listeners hear
-    of every command that is sent to MongoDB."""
+    """Open a store whose database may not be usable yet; `service.process.maintenance` starts it. The
+    listeners hear of every command that is sent to MongoDB."""
     client = connect(uri, listeners)
     try:
         store = Store(client, client[name], site)

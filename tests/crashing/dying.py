@@ -17,8 +17,8 @@ from pymongo import monitoring
 
 from service.__main__ import main
 from service.imports.ndjson import lines
-from service.maintenance import Maintenance
 from service.migrations import lease
+from service.process.maintenance import Maintenance
 from service.store import Store
 from service.store.changes import log as change_log
 from service.store.mongo import abandoned_transactions

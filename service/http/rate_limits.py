@@ -15,7 +15,7 @@ from config import Settings
 from handlers.records import WRONG_PASSWORD
 from schemas.errors import PasswordNeeded, TooMany
 from schemas.event import EVENT
-from service.in_flight import is_monitoring
+from service.http.in_flight import is_monitoring
 
 WINDOW_SECONDS = 60.0
 MAX_WRONG_PASSWORDS = 10

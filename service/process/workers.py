@@ -17,10 +17,10 @@ from gunicorn.workers import base
 
 from config import Settings, read_settings
 from config.logs import configure
-from service.in_flight import DRAIN_SECONDS
+from service.http.in_flight import DRAIN_SECONDS
 from service.metrics.processes import forget_gauges, remove_directory
-from service.serve import serve_socket
-from service.shutdown import Shutdown, Urgency
+from service.process.serve import serve_socket
+from service.process.shutdown import Shutdown, Urgency
 
 SIGNAL_URGENCY = {signal.SIGTERM: Urgency.RETIRE, signal.SIGINT: Urgency.STOP, signal.SIGQUIT: Urgency.NOW}
 """What the manager's signals ask of a worker."""

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from handlers.records import CALLER
 from schemas.caller import EVERYBODY
+from service.http.request_ids import id_of
 from service.metrics import PATH
-from service.request_ids import id_of
 
 log = logging.getLogger("kalends.requests")
 LINE_FORMAT = "%s %s %d %d B %.2f ms %s %s"

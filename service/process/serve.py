@@ -21,24 +21,24 @@ from pymongo.errors import PyMongoError
 from config import SettingError, Settings
 from config.settings import PREFIX
 from handlers.pages.rendering import load_templates
-from service.acceptor import Acceptor
-from service.announcing import announcing
 from service.app import CHANGES, create_app
-from service.authentication import anonymous_caller
 from service.background import background_task
 from service.database import Location, connected, located
 from service.demo.filling import fill_demo
-from service.die_with_parent import die_with_parent
-from service.in_flight import DRAIN_SECONDS, IN_FLIGHT
-from service.maintenance import maintained
+from service.http.acceptor import Acceptor
+from service.http.authentication import anonymous_caller
+from service.http.in_flight import DRAIN_SECONDS, IN_FLIGHT
+from service.http.protocol import Runner
 from service.metrics.commands import CommandMetrics
 from service.metrics.database_state import observe_database
 from service.metrics.definitions import COMMANDS_RUNNING
 from service.metrics.processes import shared_directory
 from service.metrics.sampling import SAMPLER
 from service.migrations import stored_form
-from service.protocol import Runner
-from service.shutdown import Shutdown, Urgency
+from service.process.announcing import announcing
+from service.process.die_with_parent import die_with_parent
+from service.process.maintenance import maintained
+from service.process.shutdown import Shutdown, Urgency
 from service.site import site_of
 from service.store import unstarted_store
 from service.webhooks.delivery import delivering
@@ -58,7 +58,7 @@ THREAD_SWITCH_SECONDS = 0.0003
 default of 0.005 the next query would wait until the last results are rendered, and the process would then be
 idle until MongoDB responds."""
 
-PROJECT_ROOT = Path(__file__).parent.parent
+PROJECT_ROOT = Path(__file__).parents[2]
 
 
 class WorkersEnded(Exception):
@@ -216,7 +216,7 @@ async def start_manager(
     path = os.pathsep.join(filter(None, [str(PROJECT_ROOT), os.environ.get("PYTHONPATH", "")]))
     environment |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", **variables}
     return await asyncio.create_subprocess_exec(
-        *die_with_parent(sys.executable, "-m", "service.workers", str(listener.fileno())),
+        *die_with_parent(sys.executable, "-m", "service.process.workers", str(listener.fileno())),
         env=environment | settings.variables(),
         pass_fds=[listener.fileno(), held],
         start_new_session=True,

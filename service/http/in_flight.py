@@ -16,9 +16,9 @@ from handlers.time_slices import let_others_run
 from schemas.errors import Unavailable
 from schemas.language import Text
 from service import metrics
-from service.acceptor import Acceptor
+from service.http.acceptor import Acceptor
 from service.metrics.definitions import SHED
-from service.shutdown import Shutdown, Urgency
+from service.process.shutdown import Shutdown, Urgency
 
 DRAIN_SECONDS = 20.0
 """Seconds that requests in flight get to complete during shutdown."""

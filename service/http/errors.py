@@ -17,9 +17,9 @@ from handlers.responses import json_response
 from schemas import errors
 from schemas.errors import Problem
 from schemas.language import Text, translate
-from service.malformed import problem_of_message
-from service.request_ids import RequestIds, id_of
-from service.request_log import path_of
+from service.http.malformed import problem_of_message
+from service.http.request_ids import RequestIds, id_of
+from service.http.request_log import path_of
 
 log = logging.getLogger("kalends.errors")
 

@@ -35,7 +35,7 @@ class Maintenance:
         self._running = Failures(log, "background maintenance")
 
     async def try_start(self) -> None:
-        """Start the store if MongoDB is usable. `service.announcing` warns if it cannot be reached."""
+        """Start the store if MongoDB is usable. `announcing.py` warns if it cannot be reached."""
         try:
             await self._store.start()
             self._starting.succeeded()

@@ -21,12 +21,12 @@ from handlers.requests import language_of
 from handlers.streamed_response import StreamedResponse
 from schemas.errors import BadRequest, ExpectationFailed, Problem
 from schemas.language import Text
-from service.errors import problem_response, response_to
-from service.in_flight import IN_FLIGHT, InFlight
-from service.malformed import MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES, unknown_method
+from service.http.errors import problem_response, response_to
+from service.http.in_flight import IN_FLIGHT, InFlight
+from service.http.malformed import MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES, unknown_method
+from service.http.request_ids import REQUEST_IDS, RequestIds
+from service.http.request_log import RequestLog
 from service.metrics.requests import count_response
-from service.request_ids import REQUEST_IDS, RequestIds
-from service.request_log import RequestLog
 
 Sending = Coroutine[Any, Any, tuple[web.StreamResponse, bool]]
 

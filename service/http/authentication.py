@@ -13,7 +13,7 @@ from handlers.editor.cookie import COOKIE, cleared_cookie
 from handlers.records import CALLER
 from schemas.caller import EVERYBODY, PUBLIC, Caller
 from schemas.errors import Unauthenticated
-from service.in_flight import is_monitoring
+from service.http.in_flight import is_monitoring
 from service.page_routes import PageRoutes
 from service.store.tokens import Tokens
 

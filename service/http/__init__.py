@@ -1,0 +1,1 @@
+"""What every request passes: the connection, limits, authentication, errors, compression, the log."""

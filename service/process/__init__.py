@@ -1,0 +1,1 @@
+"""The serving process and its workers: start, maintenance and shutdown."""
