@@ -277,7 +277,7 @@ async def test_after_the_loss_of_too_many_changes_the_log_begins_anew(
     """Logging them all could fill the oplog, so that changes are lost again and again."""
     token = await token_of(api)
     with pytest.MonkeyPatch.context() as limit:
-        limit.setattr(change_log, "MAX_LOST", 2)
+        limit.setattr(change_log, "MAX_LOST_RECORDS", 2)
         async with lost_changes(api, monkeypatch):
             for number in range(3):
                 await api.event(f"Event {number}", tags=["t"])

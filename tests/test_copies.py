@@ -252,7 +252,7 @@ async def test_another_process_finishes_what_one_left_half_done(
     record = await pair[0].made(kind.plural, **{kind.name_field: "Old name"})
     for n in range(12):
         await pair[0].event(f"Event {n}", **to(kind, record["id"]))
-    monkeypatch.setattr(fanout, "SLICE", 5)
+    monkeypatch.setattr(fanout, "EVENTS_PER_COMMAND", 5)
     dying = pair[0].store.fanout
     monkeypatch.setattr(dying, "_events", DyingCollection(pair[0].store.database["events"], 1))
     status, _ = await pair[0].patch(f"/{kind.plural}/{record['id']}", {kind.name_field: "New name"})
@@ -270,7 +270,7 @@ async def test_another_process_finishes_a_deletion(
     record = await pair[0].made(kind.plural, name="Name")
     for n in range(12):
         await pair[0].event(f"Event {n}", **{kind.plural: [record["id"]]})
-    monkeypatch.setattr(fanout, "SLICE", 5)
+    monkeypatch.setattr(fanout, "EVENTS_PER_COMMAND", 5)
     dying = pair[0].store.fanout
     monkeypatch.setattr(dying, "_events", DyingCollection(pair[0].store.database["events"], 1))
     assert (await pair[0].delete(f"/{kind.plural}/{record['id']}"))[0] == 200

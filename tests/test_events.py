@@ -303,7 +303,7 @@ async def test_places_follow_their_venues(api: Api) -> None:
 
 
 async def test_a_circle_with_too_many_venues_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver, "MAX_NEAR", 2)
+    monkeypatch.setattr(resolver, "MAX_VENUES_NEAR", 2)
     at = [await api.made("venues", venue=f"Hall {n}", geo_lat=10, geo_lng=20 + n) for n in range(3)]
     event = await api.event(venue=at[0]["id"])
     place = {"geoloc_lat": "10", "geoloc_lng": "20"}

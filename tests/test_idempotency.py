@@ -94,7 +94,7 @@ async def test_a_key_is_forgotten_after_a_day(api: Api, monkeypatch: pytest.Monk
     await api.post("/venues", body, **keyed("abc"))
     (row,) = await api.store.database[IDEMPOTENCY_KEYS].find().to_list(None)
     kept = row["expires_at"] - api.store.site.now()
-    assert timedelta(hours=23, minutes=59) < kept <= timedelta(hours=24) == idempotency.KEPT
+    assert timedelta(hours=23, minutes=59) < kept <= timedelta(hours=24) == idempotency.KEYS_KEPT_FOR
     await api.store.database[IDEMPOTENCY_KEYS].update_one({}, {"$set": {"expires_at": api.store.site.now()}})
     status, _ = await api.post("/venues", body, **keyed("abc"))
     assert (status, "Idempotency-Replayed" in api.headers) == (201, False)

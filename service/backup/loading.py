@@ -20,7 +20,7 @@ from service.migrations.recount import RECOUNT_SECONDS, Counted, count_events, f
 from service.progress import Progress
 from service.store.changes.log_rows import LOG
 from service.store.mongo.client import Database, Row
-from service.store.mongo.indexes import INDEXES, PATIENCE
+from service.store.mongo.indexes import INDEX_BUILD_SECONDS, INDEXES
 
 PREFIX = "restore."
 """The name of a collection into which a dump is loaded begins with it."""
@@ -42,12 +42,12 @@ async def load(database: Database, reader: DumpReader, names: Iterable[str], siz
 
 def insert(database: BlockingDatabase[Row], batch: Batch) -> None:
     collection = database[PREFIX + batch.collection].with_options(codec_options=RAW)
-    with pymongo.timeout(PATIENCE):
+    with pymongo.timeout(INDEX_BUILD_SECONDS):
         collection.insert_many(batch.documents, ordered=True)
 
 
 async def create_loaded_indexes(database: Database, names: Iterable[str]) -> None:
-    with pymongo.timeout(PATIENCE):
+    with pymongo.timeout(INDEX_BUILD_SECONDS):
         for name in (*names, LOG):
             if models := INDEXES.get(name):
                 await database[PREFIX + name].create_indexes(models)

@@ -28,7 +28,7 @@ from service.store.changes.record_changes import REMOVED_TERMS
 from service.store.changes.restores import FRESH_SECONDS
 from service.store.links.fanout import AFTER_RESTORE
 from service.store.mongo.client import Database, utc
-from service.store.mongo.indexes import PATIENCE
+from service.store.mongo.indexes import INDEX_BUILD_SECONDS
 from service.store.mongo.instance import INSTANCE
 from service.store.mongo.write_clock import read_clock
 
@@ -57,7 +57,7 @@ async def unmark(database: Database) -> None:
 
 async def switch(database: Database, header: Header, names: Iterable[str]) -> None:
     """Replace all records. Every step can be repeated after another load."""
-    with pymongo.timeout(PATIENCE):
+    with pymongo.timeout(INDEX_BUILD_SECONDS):
         await raise_counters(database)
         for name in (*names, LOG):
             if name != COUNTERS:

@@ -10,7 +10,7 @@ from pymongo.errors import OperationFailure
 
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
-from service.store.mongo.indexes import INDEXES, PATIENCE
+from service.store.mongo.indexes import INDEX_BUILD_SECONDS, INDEXES
 
 OPTIONS = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds", "collation")
 IGNORED = ("hidden", "prepareUnique")
@@ -53,7 +53,7 @@ def _problem(wanted: Any, stored: Any) -> str:
 async def _create(scope: Scope, name: str, model: Any) -> None:
     """Create an index anew. Indexes with the same keys and another name must be dropped, too."""
     collection = scope.database[name]
-    with pymongo.timeout(PATIENCE):
+    with pymongo.timeout(INDEX_BUILD_SECONDS):
         await collection.create_index("_id")  # creates the collection if there is none
         async for stored in collection.list_indexes():
             is_same = list(stored["key"].items()) == list(model.document["key"].items())

@@ -20,7 +20,7 @@ from service.failures import brief
 from service.store.mongo.client import Database
 from service.store.mongo.id_blocks import Ids
 
-FRESH_SECONDS = 3.0
+TOKEN_CACHE_SECONDS = 3.0
 """Seconds that a token look-up is cached; a revoked or expired token works at most this much longer."""
 MAX_CACHED_TOKENS = 1000
 USE_RECORDED_EVERY = timedelta(minutes=10)
@@ -52,7 +52,7 @@ class Tokens:
     def __init__(self, database: Database, ids: Ids, tasks: BackgroundTasks) -> None:
         self._tokens = database["tokens"]
         self._ids = ids
-        self._known: TTLCache[str, Caller | None] = TTLCache(MAX_CACHED_TOKENS, FRESH_SECONDS)
+        self._known: TTLCache[str, Caller | None] = TTLCache(MAX_CACHED_TOKENS, TOKEN_CACHE_SECONDS)
         self._tasks = tasks
         self.hits = self.misses = 0
 

@@ -9,7 +9,7 @@ from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.store.mongo.client import Database
 
-KEPT_FOR = timedelta(days=1)
+STEPS_KEPT_FOR = timedelta(days=1)
 
 
 class UndoSteps:
@@ -22,7 +22,7 @@ class UndoSteps:
         """Store what undoes the change that made this version of a record; return the key of the step."""
         key = secrets.token_urlsafe(12)
         step = {"kind": kind.name, "id": record["_id"], "version": record["version"], "values": values}
-        await self._steps.insert_one({"_id": key, **step, "expires_at": self._now() + KEPT_FOR})
+        await self._steps.insert_one({"_id": key, **step, "expires_at": self._now() + STEPS_KEPT_FOR})
         return key
 
     async def find(self, kind: Kind, id: int, key: str) -> Document | None:

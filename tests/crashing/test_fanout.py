@@ -7,7 +7,7 @@ import random
 from schemas import EVENT
 from schemas.caller import EVERYBODY
 from schemas.kind import load_valid
-from service.store.links.fanout import SLICE
+from service.store.links.fanout import EVENTS_PER_COMMAND
 from service.store.records.creation import NewRecord
 from tests.checker import differences
 from tests.conftest import Api
@@ -55,7 +55,7 @@ async def test_a_venue_of_many_events(driver: Driver) -> None:
     if driver.is_complete:
         await driver.die_everywhere(operation)
     else:
-        slices = random.randint(1, EVENTS // SLICE - 1)
+        slices = random.randint(1, EVENTS // EVENTS_PER_COMMAND - 1)
         for number in (FIRST_SLICE, FIRST_SLICE + slices):
             await driver.die(operation, [Point(AFTER, reads=False, number=number)])
     assert driver.victims.jobs_left

@@ -37,7 +37,7 @@ POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.5, 8.0
 """A reader looks whether all is logged; later its own process logs it; and finally it gives up."""
 MAX_CHECKPOINT_AGE_SECONDS = 60
 """An older checkpoint is moved even if nothing has changed, so that it stays within the oplog."""
-MAX_LOST = 50_000
+MAX_LOST_RECORDS = 50_000
 """Records of a kind that are logged after a loss. More could fill the oplog: changes would be lost again."""
 CLOCK_ERROR = timedelta(hours=1)
 """By how much clocks of services may differ from that of MongoDB."""
@@ -132,7 +132,8 @@ class ChangeLog:
         since = {"$gte": utc(checkpoint.at) - CLOCK_ERROR}
         for kind in KINDS:
             records = self._collection(kind.plural)
-            if await records.count_documents({"modified_utc": since}, limit=MAX_LOST + 1) > MAX_LOST:
+            lost = await records.count_documents({"modified_utc": since}, limit=MAX_LOST_RECORDS + 1)
+            if lost > MAX_LOST_RECORDS:
                 return False
         for kind in KINDS:
             changed = self._collection(kind.plural).find({"modified_utc": since}, {"_id": 1})

@@ -19,7 +19,7 @@ from service.store.mongo.client import Client, Database, Session, collections, i
 
 LOG = "changes"
 """The collection."""
-BATCH = 1000
+ROWS_PER_TRANSACTION = 1000
 """Rows that one transaction appends."""
 
 
@@ -60,9 +60,9 @@ class LogRows:
 
     async def append_rows(self, rows: Sequence[Document]) -> None:
         """Append rows that are not from the change feed; the time of the checkpoint stays."""
-        for first in range(0, len(rows), BATCH):
+        for first in range(0, len(rows), ROWS_PER_TRANSACTION):
             read = await self.checkpoint()
-            while not await self._append(rows[first : first + BATCH], read, read.at):
+            while not await self._append(rows[first : first + ROWS_PER_TRANSACTION], read, read.at):
                 read = await self.checkpoint()
 
     async def _append_events_of(self, change: RecordChange) -> None:
@@ -100,7 +100,7 @@ def batches(changes: Sequence[RecordChange]) -> Iterator[list[RecordChange]]:
     batch: list[RecordChange] = []
     for _, same in groupby(changes, lambda change: change.at):
         batch += same
-        if len(batch) >= BATCH:
+        if len(batch) >= ROWS_PER_TRANSACTION:
             yield batch
             batch = []
     if batch:

@@ -23,7 +23,7 @@ from service.store.mongo.client import Database
 from service.store.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 
 log = logging.getLogger("kalends.fanout")
-SLICE = 500
+EVENTS_PER_COMMAND = 500
 """Events updated per command."""
 TOO_LARGE = (10334, 17419)
 """The server's error codes for a document above the size limit."""
@@ -121,7 +121,7 @@ class Fanout:
             return self._touched({f"{field}.$[copy]": copy})
 
         try:
-            await self._in_slices(SLICE, query, change(), filters)
+            await self._in_slices(EVENTS_PER_COMMAND, query, change(), filters)
         except WriteError as error:
             if error.code not in TOO_LARGE:
                 raise
@@ -131,7 +131,7 @@ class Fanout:
     async def _remove_copies(self, kind: Kind, id: int, among: Document) -> None:
         field = FIELD[kind.name]
         change = {"$pull": {field: {"_id": id}}} | self._touched({})
-        await self._in_slices(SLICE, {f"{field}._id": id, **among}, change, None)
+        await self._in_slices(EVENTS_PER_COMMAND, {f"{field}._id": id, **among}, change, None)
 
     def _touched(self, fields: Document) -> Document:
         """A change to events that may be the second one within a second."""

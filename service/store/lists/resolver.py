@@ -24,9 +24,9 @@ from service.store.mongo.client import Database, aggregate
 from service.store.mongo.loaders import HEAD_FIELDS, RecordLoader
 from service.store.search import Vocabulary
 
-MAX_CACHED = 10_000
+MAX_CACHED_LOOKUPS = 10_000
 EARTH_KM = 6371.0088
-MAX_NEAR = 200_000
+MAX_VENUES_NEAR = 200_000
 """Maximum number of venues in a circle; a command to MongoDB has room for the ids of twice as many."""
 
 
@@ -43,7 +43,7 @@ class FilterResolver:
     ) -> None:
         self.database, self.site, self.vocabulary, self.log = database, site, vocabulary, log
         self._feed, self._heads = feed, RecordLoader(database, HEAD_FIELDS)
-        self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(MAX_CACHED)
+        self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(MAX_CACHED_LOOKUPS)
         self.hits = self.misses = 0
 
     async def _cached(self, kind: Kind, wanted: Sequence[Any], load: Callable[[], Awaitable[Any]]) -> Any:
@@ -91,9 +91,10 @@ class FilterResolver:
         circle = {"$centerSphere": [[lng, lat], radius_km / EARTH_KM]}
         inside = {"$match": {"point": {"$geoWithin": circle}} | visible(caller)}
         together = {"$group": {"_id": None, "ids": {"$push": "$_id"}}}
-        rows = await aggregate(self.database[VENUE.plural], [inside, {"$limit": MAX_NEAR + 1}, together])
+        pipeline = [inside, {"$limit": MAX_VENUES_NEAR + 1}, together]
+        rows = await aggregate(self.database[VENUE.plural], pipeline)
         ids: list[int] = rows[0]["ids"] if rows else []
-        if len(ids) > MAX_NEAR:
+        if len(ids) > MAX_VENUES_NEAR:
             raise InvalidFields({"geoloc_radius": Text("There are too many venues within this radius.")})
         return sorted(ids)
 

@@ -10,7 +10,7 @@ from pymongo.errors import DuplicateKeyError
 
 from service.store.mongo.client import Database
 
-SMALLEST, LARGEST = 16, 1024
+MIN_BLOCK, MAX_BLOCK = 16, 1024
 """Block sizes. Ids left over when a process ends are lost, so the first block is small; each next one is
 twice as large, since creations wait while a block is reserved."""
 
@@ -21,7 +21,7 @@ class Ids:
     def __init__(self, database: Database) -> None:
         self._counters = database["counters"]
         self._free: defaultdict[str, deque[int]] = defaultdict(deque)
-        self._sizes: defaultdict[str, int] = defaultdict(lambda: SMALLEST)
+        self._sizes: defaultdict[str, int] = defaultdict(lambda: MIN_BLOCK)
         self._lock = asyncio.Lock()
 
     async def next(self, space: str) -> int:
@@ -32,7 +32,7 @@ class Ids:
         async with self._lock:
             if len(free) < number:
                 free.extend(await self._block(space, max(number, self._sizes[space])))
-                self._sizes[space] = min(2 * self._sizes[space], LARGEST)
+                self._sizes[space] = min(2 * self._sizes[space], MAX_BLOCK)
             return [free.popleft() for _ in range(number)]
 
     async def single(self, space: str) -> int:

@@ -17,7 +17,7 @@ ORDER = ("start_utc", "_id", "end_utc")
 FILTERED = (*ORDER, "status", "hide_from_listings")
 """All fields that every list of events filters by: its total is counted from the index alone. The status
 comes after the order: callers who see every status but the trash get the list in order, too."""
-PATIENCE = 6 * 3600
+INDEX_BUILD_SECONDS = 6 * 3600
 """Timeout for index builds, in seconds: with a million events they are slow."""
 
 
@@ -89,5 +89,5 @@ INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind i
 
 async def create_indexes(database: Database) -> None:
     """Create missing indexes; idempotent, and safe in several processes at once."""
-    with pymongo.timeout(PATIENCE):
+    with pymongo.timeout(INDEX_BUILD_SECONDS):
         await asyncio.gather(*(database[name].create_indexes(models) for name, models in INDEXES.items()))

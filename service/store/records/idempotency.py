@@ -17,7 +17,7 @@ from service.store.mongo.loaders import HIDDEN_FIELDS
 from service.store.records.drafting import IDEMPOTENCY_KEYS
 from service.store.records.new_records import Created, Drafts
 
-KEPT = timedelta(hours=24)
+KEYS_KEPT_FOR = timedelta(hours=24)
 
 
 class IdempotencyKeys:
@@ -49,7 +49,7 @@ class IdempotencyKeys:
 
     def rows(self, drafts: Drafts) -> list[Row]:
         """The rows to insert with new records."""
-        expires_at = self._now() + KEPT
+        expires_at = self._now() + KEYS_KEPT_FOR
         return [
             {
                 "_id": row.conditions.key.id,

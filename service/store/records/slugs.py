@@ -12,7 +12,7 @@ from schemas.kind import Document
 from schemas.slugs import numbered
 from service.store.mongo.client import Database, collections
 
-MAX_REMEMBERED = 10_000
+MAX_CACHED_SLUGS = 10_000
 """Number of slugs whose last number is remembered: most repeated names then need one query."""
 
 RESERVED_SECONDS = 30
@@ -26,9 +26,9 @@ class Slugs:
     def __init__(self, database: Database) -> None:
         self._collection = collections(database)
         self._turn = asyncio.Lock()
-        self._reserved: TTLCache[tuple[str, str], str] = TTLCache(MAX_REMEMBERED, RESERVED_SECONDS)
+        self._reserved: TTLCache[tuple[str, str], str] = TTLCache(MAX_CACHED_SLUGS, RESERVED_SECONDS)
         """Slugs of records that this process is about to store -> the slugs without their numbers."""
-        self._last: LRUCache[tuple[str, str], int] = LRUCache(MAX_REMEMBERED)
+        self._last: LRUCache[tuple[str, str], int] = LRUCache(MAX_CACHED_SLUGS)
 
     async def free(self, plural: str, desired: str, own: int) -> str:
         """The desired slug, or its first free numbered form, for an existing record."""
