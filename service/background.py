@@ -40,7 +40,8 @@ class BackgroundTasks:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error and not isinstance(error, UnderRestore):  # a restore replaces what the task was about
+        # A restore replaces what the task was about; and the driver may fail because a task is cancelled.
+        if error and not task.cancelling() and not isinstance(error, UnderRestore):
             log.error("%s failed", task.get_name(), exc_info=error)
 
     async def finish(self, seconds: float) -> None:
