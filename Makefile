@@ -48,8 +48,8 @@ $(STAMP): requirements-dev.txt $(RUNTIME)
 run: $(RUNTIME) ## start MongoDB and the service on 127.0.0.1:8080 (DEMO=1 adds example events)
 	@$(KALENDS) serve $(if $(DEMO),--demo)
 
-test: install ## run all tests against a real mongod, then a minute of the history checker
-	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+test: install ## run the tests against a real mongod, then a minute of the history checker (ARGS; SLOW=1 runs slow ones, too)
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(if $(ARGS)$(SLOW),,-m "not slow") $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m pytest tests/history -n 0)
 
 soak: install ## run the history checker with faults for a long time (MINUTES=30, SEED)
@@ -58,11 +58,11 @@ soak: install ## run the history checker with faults for a long time (MINUTES=30
 crash: install ## die before and after every database call of each operation (about an hour)
 	CRASH_POINTS=all $(BIN)/python -m pytest tests/crashing -n 2 $(ARGS)
 
-check: install ## check formatting, lint rules and types, and run all tests
+check: install ## check formatting, lint rules and types, and run all tests, slow ones too
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory test SLOW=1
 	TZ=Pacific/Auckland $(MAKE) --no-print-directory test ARGS="$(TIMED)"
 
 format: install ## format the code and fix lint errors

@@ -1184,6 +1184,7 @@ MALFORMED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_a_process_writes_no_secret_to_its_log(
     roles: Roles, store: Store, mongodb_uri: str, worker_id: str, tmp_path: Path, workers: str

@@ -30,6 +30,8 @@ from tests.checker import agrees
 from tests.conftest import Api, MakeApi
 from tests.test_migrations import OLD
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def backups(

@@ -24,6 +24,8 @@ from tests.checker import agrees
 from tests.conftest import Api
 from tests.test_faults import REPOSITORY, environment, running
 
+pytestmark = pytest.mark.slow
+
 KILLED = -9
 MEANWHILE = {"title": "Meanwhile", "start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 DYING = """

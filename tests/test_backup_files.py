@@ -158,6 +158,7 @@ async def test_there_must_be_something_to_dump(tmp_path: Path, mongodb_uri: str)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_command_says_one_line_and_fails(tmp_path: Path, mongodb_uri: str) -> None:
     (tmp_path / "some.dump").write_text("Hello")
     settings = {"MONGODB_URI": mongodb_uri, "DATABASE": "never_used"}

@@ -398,6 +398,7 @@ FILTERS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_mirrors_have_what_the_lists_show(pair: Pair, roles: dict[str, Api], seed: int) -> None:
     """Of everybody who sees everything, of anonymous readers, and with filters, after every pause. Some of
@@ -534,6 +535,7 @@ async def test_a_wrong_last_event_id_is_answered_before_the_stream(api: Api, las
     assert answer[0] == answer[1]["data"]["status"] == status
 
 
+@pytest.mark.slow
 async def test_a_client_that_never_reads_delays_nobody(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes are read for a client when it has taken the ones before: what waits for it fits into the
     buffers of its connection."""

@@ -112,6 +112,7 @@ def test_variables_of_kubernetes_are_ignored() -> None:
         read_settings({"KALENDS_PORTS": "tcp://10.3.241.7:8080"}, {})
 
 
+@pytest.mark.slow
 def test_commands_find_the_same_data_from_any_directory(tmp_path: Path) -> None:
     """Without a setting: a token that one command creates is listed by another elsewhere."""
     kept = environment(tmp_path) | {"XDG_DATA_HOME": str(tmp_path / "home"), "PYTHONPATH": str(REPOSITORY)}

@@ -210,6 +210,7 @@ async def crowd(api: Api, event: Any, size: int) -> None:
     await api.store.ids.raise_to("post", 100_000 + size)
 
 
+@pytest.mark.slow
 async def test_thousands_of_events_follow_their_venue(api: Api) -> None:
     path, event = await linked(api, VENUE)
     await crowd(api, event, 3000)
@@ -371,6 +372,7 @@ async def test_a_job_that_fails_does_not_stop_the_others(api: Api, monkeypatch: 
 # All together
 
 
+@pytest.mark.slow
 async def test_everything_agrees_after_a_storm(pair: Pair) -> None:
     venues = [(await pair[0].made("venues", venue=f"Venue {n}"))["id"] for n in range(3)]
     organizers = [(await pair[0].made("organizers", organizer=f"Organizer {n}"))["id"] for n in range(2)]

@@ -44,6 +44,8 @@ from tests.damages import (
 )
 from tests.test_faults import environment
 
+pytestmark = pytest.mark.slow
+
 Database = dict[str, dict[Any, Any]]
 NOT_COMPARED = {"fanout_jobs", "idempotency_keys"}
 

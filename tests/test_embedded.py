@@ -24,6 +24,8 @@ from service.embedded.directory import Directory
 from service.embedded.log import Log
 from service.store.mongo.hello import HEADER, HELLO, OP_MSG
 
+pytestmark = pytest.mark.slow
+
 DEADLINE = 60.0
 REPOSITORY = Path(__file__).parent.parent
 SERVICE = """

@@ -18,6 +18,8 @@ from service.embedded import running_uri
 from tests.checker import until
 from tests.test_faults import Running, answer_of, running
 
+pytestmark = pytest.mark.slow
+
 EVENT = {"title": "Concert", "start_date": "2030-06-01 10:00:00", "end_date": "2030-06-01 12:00:00"}
 LONG_SECONDS = 600
 REQUESTS: dict[str, tuple[str, str, dict[str, Any] | None]] = {

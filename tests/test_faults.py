@@ -23,6 +23,8 @@ from service.embedded import embedded_mongod, running_uri
 from service.store import open_store
 from tests.checker import DEADLINE, agrees, sweep_later, until
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parent.parent
 SERVE = (sys.executable, "-m", "service", "serve")
 

@@ -21,6 +21,8 @@ from handlers import feeds
 from tests.conftest import Api
 from tests.feed_events import SINCE, Shown, days, expected, random_events
 
+pytestmark = pytest.mark.slow
+
 SCHEMA_ORG = "https://schema.org/"
 TYPES = "AggregateOffer Event GeoCoordinates Offer Organization Place PostalAddress"
 PROPERTIES = """address addressCountry addressLocality addressRegion description email endDate eventStatus geo

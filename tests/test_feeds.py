@@ -124,6 +124,7 @@ async def test_icalendar_lines_are_short_and_whole(api: Api, events: list[Any]) 
         line.decode()  # no character is cut in two
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", [zone for zone in ZONES if "/" in zone])
 def test_a_zone_is_right_in_all_its_years(zone: str) -> None:
     """Read back by another implementation, and compared every half hour."""

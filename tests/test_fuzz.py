@@ -20,6 +20,8 @@ from service.store import open_store
 from tests.checker import agrees, sweep_later
 from tests.test_faults import Running, running
 
+pytestmark = pytest.mark.slow
+
 Document = dict[str, Any]
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 SECONDS = 900

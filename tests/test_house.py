@@ -80,6 +80,7 @@ def test_files_are_small() -> None:
     assert {name: length for name, length in lengths.items() if length > most[name]} == {}
 
 
+@pytest.mark.slow
 def test_recipe_for_a_sixth_kind(tmp_path: Path) -> None:
     """Follows CONTRIBUTING.md on a copy of the house, then runs the tests that every kind runs."""
     recipe = (ROOT / "CONTRIBUTING.md").read_text().split("## Add a sixth kind")[1]

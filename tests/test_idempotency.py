@@ -213,6 +213,7 @@ def numbered_body(number: int) -> tuple[str, dict[str, Any]]:
     return f"/{kind.plural}", body_of(kind, f"{kind.name} {number}")
 
 
+@pytest.mark.slow
 async def test_a_thousand_creations_through_a_proxy_that_cuts_a_third_of_the_answers(api: Api) -> None:
     async with CuttingProxy(api.client.port or 0) as proxy:
         turn = asyncio.Semaphore(20)

@@ -22,6 +22,8 @@ from tests.history.processes import free_ports
 from tests.history.services import REPOSITORY, Service
 from tests.test_concurrency import body_of_event
 
+pytestmark = pytest.mark.slow
+
 MAX_ATTEMPTS = 200
 
 

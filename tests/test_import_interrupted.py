@@ -15,6 +15,8 @@ from tests.test_import_calendars import calendar
 from tests.test_import_sites import SMALL_BATCHES
 from tests.test_importing import Importer
 
+pytestmark = pytest.mark.slow
+
 NUMBER = 300
 DAYS = [f"2027-{1 + at // 28:02}-{1 + at % 28:02}" for at in range(NUMBER)]
 CSV = "Event Name,Event Start Date,Event Venue Name,Event Tags\n" + "".join(

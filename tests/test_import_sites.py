@@ -320,6 +320,7 @@ async def test_a_busy_site_is_asked_again(imports: Imports, serve: Serve) -> Non
     assert (run.status, run.summary) == (0, ALL_NEW)
 
 
+@pytest.mark.slow
 async def test_killed_at_any_time_and_started_again(
     imports: Imports, serve: Serve, mongodb_uri: str, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ from service.store.links.fanout import FIELD, copy_of
 from service.store.mongo.indexes import INDEXES, create_indexes
 from tests.samples import POSTS, named
 
+pytestmark = pytest.mark.slow
+
 EVENTS, RECORDS, LINKED = 2000, 600, 40
 FIRST = 100_000
 """Ids from here on are those of the many."""

@@ -8,6 +8,7 @@ import signal
 from math import isnan
 from pathlib import Path
 
+import pytest
 from aiohttp import ClientSession
 
 from schemas.caller import Role
@@ -20,6 +21,8 @@ from tests.scraping import Scrape
 from tests.test_faults import running
 from tests.test_workers import one_to_each
 from tests.wire import Wire, connected
+
+pytestmark = pytest.mark.slow
 
 EVENTS = "/calendar/events/v1/events"
 COUNTED = {"route": EVENTS, "method": "GET", "status": "200"}

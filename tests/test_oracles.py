@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
@@ -21,6 +22,8 @@ from schemas.kind import load
 from schemas.site import Site
 from schemas.zones import parse_zone
 from service.store import Store
+
+pytestmark = pytest.mark.slow
 
 ZONES = [
     "UTC",

@@ -82,6 +82,7 @@ async def test_a_crash_has_a_page_with_nothing_but_its_request_id(
     assert "Something went wrong" in api.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("was_ready", [False, True])
 async def test_without_a_database_there_is_a_page(aiohttp_client: Any, was_ready: bool) -> None:
     """Nothing answers at this address, at the start of the service or later."""

@@ -23,6 +23,8 @@ from service.store.lists import pages, totals
 from service.store.mongo.hello import Address, HelloConnection
 from tests.conftest import Api
 
+pytestmark = pytest.mark.slow
+
 EVENTS = 60
 
 

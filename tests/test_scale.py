@@ -17,6 +17,8 @@ from schemas.site import Site
 from service.store import Store, open_store
 from tests.test_indexes import explained, plans, stages, work
 
+pytestmark = pytest.mark.slow
+
 EVENTS = 50_000
 
 

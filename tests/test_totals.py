@@ -118,6 +118,7 @@ def by_histogram(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_histograms_follow_every_write_of_either_process(
     pair: tuple[Api, Api], seed: int, by_histogram: list[int]
@@ -171,6 +172,7 @@ async def test_a_list_whose_histogram_is_not_ready_is_counted_by_the_database(
             await api.store.lists.totals._build(ListQuery("events", [{"hide_from_listings": False}], []))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_totals_follow_every_write_of_either_process(pair: tuple[Api, Api], seed: int) -> None:
     chance = random.Random(seed)

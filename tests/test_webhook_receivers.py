@@ -75,6 +75,7 @@ async def secure_server(authority: trustme.CA, name: str, secrets: list[str]) ->
         await server.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "is_trusted", "expected"),
     [

@@ -19,6 +19,8 @@ from tests.family import all_of, are_gone, are_two, holder, manager_of, port_of,
 from tests.test_faults import SERVE, Running, answer_of, check, environment, load, running, waiting
 from tests.wire import Wire, connected, is_refused
 
+pytestmark = pytest.mark.slow
+
 LIVE = "/health/live"
 TAGS = "/calendar/events/v1/tags"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from schemas import EVENT
 from schemas.caller import EVERYBODY
 from schemas.kind import load_valid
@@ -14,6 +16,8 @@ from tests.conftest import Api
 from tests.crashing.driver import Driver, wrong_in_log
 from tests.crashing.dying import AFTER, Point
 from tests.crashing.operations import DAY, Numbered, succeeds
+
+pytestmark = pytest.mark.slow
 
 EVENTS = 10_000
 BATCH = 1000

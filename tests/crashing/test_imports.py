@@ -15,6 +15,8 @@ from tests.crashing.driver import Driver, wrong_in_log
 from tests.crashing.dying import Point
 from tests.test_import_calendars import calendar
 
+pytestmark = pytest.mark.slow
+
 LINES = 25
 
 

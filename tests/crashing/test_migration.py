@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import pytest
 from bson import json_util
 
 from service.migrations import FORM, stored_form
@@ -11,6 +12,8 @@ from service.store import Store
 from tests.checker import differences
 from tests.crashing.driver import Driver
 from tests.test_migrations import OLD
+
+pytestmark = pytest.mark.slow
 
 OBSOLETE = {"debts", "importers", "imports", "chores"}
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from tests.conftest import Api
 from tests.crashing.driver import Driver
 from tests.crashing.dying import Point
 from tests.crashing.operations import Numbered, ids, read, succeeds
+
+pytestmark = pytest.mark.slow
 
 LATER = "2090-01-01 00:00:00"
 PAST = datetime(2026, 1, 1)

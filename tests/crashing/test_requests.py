@@ -7,6 +7,8 @@ import pytest
 from tests.crashing import operations
 from tests.crashing.driver import Driver
 
+pytestmark = pytest.mark.slow
+
 LINKED = {"insert venues", "insert organizers", "insert categories", "insert tags", "commitTransaction"}
 TREE = {"update fanout_jobs", "update counters", "commitTransaction"}
 OPERATIONS = [
