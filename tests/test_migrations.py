@@ -85,9 +85,11 @@ async def test_processes_that_start_together_upgrade_once(
 
 
 async def test_an_upgrade_that_was_killed_is_done_again(
-    old: Database, store: Store, monkeypatch: pytest.MonkeyPatch
+    old: Database, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The process dies in the middle; its lease expires, and the next process repeats the step."""
+    """The process dies in the middle; its lease expires, and the next process, which says that it waits for
+    it, repeats the step."""
+    caplog.set_level("INFO", "kalends.migrations")
     monkeypatch.setattr(lease, "LEASE_SECONDS", 1)
     monkeypatch.setattr(lease, "WAIT_SECONDS", 0.05)
     in_slices, calls = form_2._in_slices, []
@@ -107,6 +109,8 @@ async def test_an_upgrade_that_was_killed_is_done_again(
     assert await old["meta"].find_one({"_id": "migration"}) is not None
     await store.start()
     assert len(calls) == 4
+    waits = "another process is busy with the migration; waiting until it is done"
+    assert [record.getMessage() for record in caplog.records].count(waits) == 1
     await agrees(store)
 
 

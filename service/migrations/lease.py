@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
@@ -15,12 +16,17 @@ from service.store.mongo.client import Database
 
 LEASE_SECONDS, RENEW_SECONDS, WAIT_SECONDS = 30, 10, 0.5
 
+log = logging.getLogger("kalends.migrations")
+
 
 @asynccontextmanager
 async def hold_lease(database: Database, job: str) -> AsyncIterator[None]:
     """Wait for the lease of a job, and hold it. Times are those of the server."""
-    holder = uuid4().hex
-    while not await _renew(database, job, holder):  # noqa: ASYNC110 - another process holds it
+    holder, is_waiting = uuid4().hex, False
+    while not await _renew(database, job, holder):
+        if not is_waiting:
+            log.info("another process is busy with the %s; waiting until it is done", job)
+        is_waiting = True
         await asyncio.sleep(WAIT_SECONDS)
     held = {"_id": job, "holder": holder}
     try:
