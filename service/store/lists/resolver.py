@@ -91,7 +91,7 @@ class FilterResolver:
         circle = {"$centerSphere": [[lng, lat], radius_km / EARTH_KM]}
         inside = {"$match": {"point": {"$geoWithin": circle}} | visible(caller)}
         together = {"$group": {"_id": None, "ids": {"$push": "$_id"}}}
-        pipeline = [inside, {"$limit": MAX_VENUES_NEAR + 1}, together]
+        pipeline: list[Document] = [inside, {"$limit": MAX_VENUES_NEAR + 1}, together]
         rows = await aggregate(self.database[VENUE.plural], pipeline)
         ids: list[int] = rows[0]["ids"] if rows else []
         if len(ids) > MAX_VENUES_NEAR:
