@@ -17,9 +17,9 @@ from schemas import CATEGORY, EVENT, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY
 from schemas.event_representation import LINKED
 from schemas.kind import load
+from service.mongo.indexes import create_indexes
 from service.store import Store
 from service.store.links.fanout import copy_of
-from service.store.mongo.indexes import create_indexes
 
 CHUNK = 5000
 POPULAR = 1000

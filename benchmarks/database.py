@@ -25,8 +25,8 @@ from schemas.caller import Role
 from schemas.event_representation import LINKED
 from schemas.site import Site
 from service.embedded import embedded_mongod
+from service.mongo.indexes import INDEX_BUILD_SECONDS
 from service.store import Store, open_store
-from service.store.mongo.indexes import INDEX_BUILD_SECONDS
 
 NAME = "kalends"
 TOKEN = "benchmark"

@@ -18,6 +18,7 @@ from schemas.errors import UnderRestore
 from service.backup.dumping import DumpOptions, dump_database
 from service.backup.format import BackupError
 from service.backup.restore_command import RestoreOptions, restore_database
+from service.changes.restores import RestoreUnderWay
 from service.commands.arguments import parser
 from service.commands.import_options import import_options
 from service.commands.migrating import migrate_database
@@ -34,7 +35,6 @@ from service.imports.item import SourceError
 from service.migrations import DatabaseTooNew, FormUnknown
 from service.process.serve import WorkersEnded, serve
 from service.site import site_of
-from service.store.changes.restores import RestoreUnderWay
 
 FAILURES = (
     *(EmbeddedError, WorkersEnded, DatabaseTooNew, FormUnknown, SourceError),

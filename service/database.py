@@ -12,9 +12,9 @@ from urllib.parse import unquote
 
 from config import Settings
 from service.embedded import EmbeddedError, choose_directory, embedded_mongod, has_data, running_uri
+from service.mongo.client import Database, connect
 from service.site import site_of
 from service.store import Store, open_store
-from service.store.mongo.client import Database, connect
 
 
 @dataclass(frozen=True)

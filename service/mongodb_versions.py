@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pymongo
 
-from service.store.mongo.client import connect
+from service.mongo.client import connect
 
 RECOMMENDED_VERSIONS = ((6, 0, 27), (7, 0, 35), (8, 0, 24))
 """The first version of each series with all security fixes known at the time."""

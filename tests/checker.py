@@ -15,8 +15,8 @@ from pymongo.errors import OperationFailure
 from service.doctor.checks import STAGES
 from service.doctor.runner import Examination
 from service.doctor.scope import Scope
+from service.mongo.client import HISTORY_LOST
 from service.store import Store
-from service.store.mongo.client import HISTORY_LOST
 
 DEADLINE = 60.0
 LONG_AGO = datetime(2001, 1, 1)

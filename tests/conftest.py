@@ -15,13 +15,13 @@ from config import Settings
 from schemas.caller import Role
 from schemas.site import Site
 from service.app import create_app
+from service.changes.feed import CHECKPOINT
 from service.embedded import embedded_mongod
 from service.http.protocol import Runner
+from service.mongo.write_clock import read_clock
 from service.process.serve import ABORT_SECONDS
 from service.site import site_of
 from service.store import Store, open_store
-from service.store.changes.feed import CHECKPOINT
-from service.store.mongo.write_clock import read_clock
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -8,10 +8,10 @@ import pymongo
 import pytest
 from pymongo.errors import PyMongoError
 
+from service.mongo import abandoned_transactions
+from service.mongo.abandoned_transactions import abort_abandoned_transactions
+from service.mongo.client import Session, in_transaction
 from service.store import Store
-from service.store.mongo import abandoned_transactions
-from service.store.mongo.abandoned_transactions import abort_abandoned_transactions
-from service.store.mongo.client import Session, in_transaction
 
 LOCKED = {"_id": "locked"}
 MORE = {"$inc": {"n": 1}}

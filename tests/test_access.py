@@ -24,8 +24,8 @@ from schemas.caller import Role
 from schemas.formats import formats_of
 from schemas.site import Site
 from service.background import BackgroundTasks
+from service.mongo.id_blocks import Ids
 from service.store import Store
-from service.store.mongo.id_blocks import Ids
 from service.store.tokens import Tokens, digest
 from tests import access_table as table
 from tests.access_table import CALLERS, OK, PASSWORD, POSTS, STATUSES, TERMS, Made, code_of

@@ -19,10 +19,10 @@ from schemas.site import Site
 from service.backup import switching
 from service.backup.contents import CONTENTS, NOT_DUMPED, SECRETS, Header
 from service.backup.format import BackupError, Batch, DumpWriter
+from service.changes.restores import FRESH_SECONDS
 from service.migrations import FORM, FormUnknown
+from service.mongo.indexes import INDEXES
 from service.store import Store, open_store
-from service.store.changes.restores import FRESH_SECONDS
-from service.store.mongo.indexes import INDEXES
 from service.store.search import trigrams
 from service.store.webhooks import Subscription
 from tests.backups import Backups, backups_of, everything_shown, fill_all

@@ -16,9 +16,9 @@ from aiohttp import ClientSession
 from schemas.dates import EPOCH
 from schemas.errors import UnderRestore
 from schemas.site import Site
+from service.changes.restores import RestoreUnderWay
 from service.embedded import running_uri
 from service.store import Store, open_store
-from service.store.changes.restores import RestoreUnderWay
 from tests.backups import Backups, backups_of, fill_all
 from tests.checker import agrees
 from tests.conftest import Api

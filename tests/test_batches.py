@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import pytest
 from pymongo.errors import AutoReconnect
 
-from service.store.mongo.coalescing import Batcher
+from service.mongo.coalescing import Batcher
 
 
 class Looks:

@@ -10,12 +10,12 @@ from pymongo import ReadPreference
 from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
 from schemas.errors import NotFound
+from service.changes.feed import ChangeFeed
+from service.mongo import client, write_clock
+from service.mongo.loaders import RecordLoader
+from service.mongo.write_clock import Clock, WriteClock, read_clock
 from service.store import Store
-from service.store.changes.feed import ChangeFeed
 from service.store.links import resolving
-from service.store.mongo import client, write_clock
-from service.store.mongo.loaders import RecordLoader
-from service.store.mongo.write_clock import Clock, WriteClock, read_clock
 from tests.conftest import Api
 
 KINDS = ("events", "venues", "organizers", "categories", "tags")

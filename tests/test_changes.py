@@ -19,8 +19,8 @@ from handlers.streamed_response import StreamedResponse
 from schemas.changes import ChangesInput
 from schemas.kind import load
 from schemas.site import Site
-from service.store.changes import log as change_log
-from service.store.changes.feed import CHECKPOINT
+from service.changes import log as change_log
+from service.changes.feed import CHECKPOINT
 from tests.checker import lose_changes, until
 from tests.conftest import Api, MakeApi
 from tests.mirror import Get, Mirror

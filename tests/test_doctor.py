@@ -21,12 +21,12 @@ from pymongo.errors import OperationFailure
 from schemas.caller import Role
 from schemas.dates import EPOCH
 from schemas.event_representation import LINKED
+from service.changes.event_changes import MARKER
+from service.changes.restores import RestoreUnderWay
 from service.doctor.checks import STAGES
 from service.doctor.runner import Examination
 from service.doctor.scope import Scope
 from service.store import Store
-from service.store.changes.event_changes import MARKER
-from service.store.changes.restores import RestoreUnderWay
 from service.store.links.fanout import AFTER_RESTORE
 from service.store.webhooks import Subscription
 from tests.conftest import Api

@@ -22,7 +22,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from service.embedded import EmbeddedError, embedded_mongod, member, program, running_uri, server
 from service.embedded.directory import Directory
 from service.embedded.log import Log
-from service.store.mongo.hello import HEADER, HELLO, OP_MSG
+from service.mongo.hello import HEADER, HELLO, OP_MSG
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ import bson
 import pymongo
 import pytest
 
+from service.mongo import hello
+from service.mongo.hello import HEADER, MAX_NUMBER, OP_MSG, Address, HelloConnection
+from service.mongo.write_clock import PRIMARY, uses_tls
 from service.store import Store
-from service.store.mongo import hello
-from service.store.mongo.hello import HEADER, MAX_NUMBER, OP_MSG, Address, HelloConnection
-from service.store.mongo.write_clock import PRIMARY, uses_tls
 from tests.conftest import Api
 
 Answer = Callable[[int, asyncio.StreamWriter], Awaitable[None]]

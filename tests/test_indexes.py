@@ -14,9 +14,9 @@ from schemas import BY_NAME, CATEGORY, EVENT, KINDS, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
 from service.migrations.id_counters import raise_id_counters
+from service.mongo.indexes import INDEXES, create_indexes
 from service.store import Store
 from service.store.links.fanout import FIELD, copy_of
-from service.store.mongo.indexes import INDEXES, create_indexes
 from tests.samples import POSTS, named
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ from schemas import EVENT
 from schemas.site import Site
 from service import migrations
 from service.migrations import FORM, DatabaseTooNew, form_2, lease, migrate, stored_form
+from service.mongo.client import Database
 from service.store import Store, open_store
-from service.store.mongo.client import Database
 from tests.checker import agrees
 from tests.conftest import MakeApi
 

@@ -18,9 +18,9 @@ from pymongo.monitoring import (
 from config import Settings
 from schemas.site import Site
 from service.app import create_app
+from service.mongo.hello import Address, HelloConnection
 from service.store import Store, unstarted_store
 from service.store.lists import pages, totals
-from service.store.mongo.hello import Address, HelloConnection
 from tests.conftest import Api
 
 pytestmark = pytest.mark.slow

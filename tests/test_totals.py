@@ -14,8 +14,8 @@ from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
 from schemas.zones import parse_zone
+from service.changes.event_changes import FACTS, SEARCHED
 from service.store import Store
-from service.store.changes.event_changes import FACTS, SEARCHED
 from service.store.lists import pages, totals
 from service.store.lists.event_filters import DATES
 from service.store.lists.histograms import Histogram, Window

@@ -11,9 +11,9 @@ from bson import Timestamp
 from pymongo.errors import WriteError
 
 from schemas.site import Site
+from service.changes.feed import CHECKPOINT
+from service.mongo.inserts import insert_each
 from service.store import open_store
-from service.store.changes.feed import CHECKPOINT
-from service.store.mongo.inserts import insert_each
 from service.store.records.drafting import Drafter
 from tests.checker import agrees, differences, lose_changes
 from tests.conftest import Api

@@ -14,13 +14,13 @@ import pytest
 from config import Settings
 from schemas.caller import EVERYBODY, PUBLIC, Caller
 from schemas.site import Site
+from service.mongo.coalescing import SingleFlight
 from service.process.serve import ready_app
 from service.store import Store
 from service.store.lists import totals
 from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery
 from service.store.lists.totals import LiveHistogram, Totals
-from service.store.mongo.coalescing import SingleFlight
 from tests.checker import until
 from tests.conftest import Api
 

@@ -19,12 +19,12 @@ from service.backup.files import STANDARD_OUTPUT, created, refuse_existing
 from service.backup.format import BackupError, DumpWriter
 from service.backup.reading_ahead import read_ahead
 from service.backup.snapshot import Snapshot
+from service.changes.feed import CHECKPOINT
+from service.changes.restores import refuse_restore
 from service.database import Location, connected, located
 from service.migrations import FORM, stored_form
+from service.mongo.client import Database
 from service.progress import Progress
-from service.store.changes.feed import CHECKPOINT
-from service.store.changes.restores import refuse_restore
-from service.store.mongo.client import Database
 
 
 class DumpOptions(NamedTuple):

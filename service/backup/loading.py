@@ -15,12 +15,12 @@ from pymongo.database import Database as BlockingDatabase
 from service.backup.format import Batch
 from service.backup.reader import DumpReader
 from service.backup.reading_ahead import read_ahead
+from service.changes.log_rows import LOG
 from service.commands.migrating import StepProgress
 from service.migrations.recount import RECOUNT_SECONDS, Counted, count_events, forget_times, snapshot_time
+from service.mongo.client import Database, Row
+from service.mongo.indexes import INDEX_BUILD_SECONDS, INDEXES
 from service.progress import Progress
-from service.store.changes.log_rows import LOG
-from service.store.mongo.client import Database, Row
-from service.store.mongo.indexes import INDEX_BUILD_SECONDS, INDEXES
 
 PREFIX = "restore."
 """The name of a collection into which a dump is loaded begins with it."""

@@ -16,8 +16,8 @@ from service.backup.reading_ahead import read_ahead
 from service.backup.restoring import Restore
 from service.database import connected, located
 from service.migrations import FORM
+from service.mongo.write_clock import read_clock
 from service.progress import Progress
-from service.store.mongo.write_clock import read_clock
 
 
 class RestoreOptions(NamedTuple):

@@ -9,12 +9,12 @@ from service.backup.format import BackupError
 from service.backup.loading import count_loaded_events, create_loaded_indexes, drop_loaded, load
 from service.backup.reader import DumpReader
 from service.backup.switching import is_marked, mark, switch, unmark
+from service.changes.restores import REPLACING
 from service.database import Location
 from service.migrations import FORM, stored_form
 from service.migrations.lease import hold_lease
-from service.store.changes.restores import REPLACING
-from service.store.mongo.client import Database
-from service.store.mongo.instance import INSTANCE
+from service.mongo.client import Database
+from service.mongo.instance import INSTANCE
 
 LEASE = "restore"
 

@@ -15,8 +15,8 @@ from pymongo.database import Database
 from pymongo.errors import OperationFailure
 
 from service.backup.format import MAX_DOCUMENTS, BackupError, Batch
-from service.store.mongo.client import Row
-from service.store.mongo.write_clock import read_clock
+from service.mongo.client import Row
+from service.mongo.write_clock import read_clock
 
 BATCH_BYTES = 4 << 20
 READ_SECONDS = 120

@@ -17,20 +17,20 @@ from schemas.dates import EPOCH
 from schemas.event_representation import LINKED
 from service.backup.contents import WEBHOOKS, Header
 from service.backup.loading import PREFIX, drop_loaded
+from service.changes.event_changes import MARKER
+from service.changes.feed import CHECKPOINT
+from service.changes.log import CLOCK_ERROR
+from service.changes.log_rows import LOG, begin_log
+from service.changes.record_changes import REMOVED_TERMS
+from service.changes.restores import FRESH_SECONDS
 from service.commands.migrating import StepProgress
 from service.migrations import FORM, prepare
 from service.migrations.recount import set_checkpoint
-from service.store.changes.event_changes import MARKER
-from service.store.changes.feed import CHECKPOINT
-from service.store.changes.log import CLOCK_ERROR
-from service.store.changes.log_rows import LOG, begin_log
-from service.store.changes.record_changes import REMOVED_TERMS
-from service.store.changes.restores import FRESH_SECONDS
+from service.mongo.client import Database, utc
+from service.mongo.indexes import INDEX_BUILD_SECONDS
+from service.mongo.instance import INSTANCE
+from service.mongo.write_clock import read_clock
 from service.store.links.fanout import AFTER_RESTORE
-from service.store.mongo.client import Database, utc
-from service.store.mongo.indexes import INDEX_BUILD_SECONDS
-from service.store.mongo.instance import INSTANCE
-from service.store.mongo.write_clock import read_clock
 
 SETTLE_SECONDS = FRESH_SECONDS + 4.0
 """From the marker to the first change: services notice it, and complete what they have begun."""

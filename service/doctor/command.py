@@ -9,6 +9,8 @@ from pymongo.errors import PyMongoError
 
 from config import Settings
 from schemas import KINDS
+from service.changes.feed import CHECKPOINT
+from service.changes.restores import refuse_restore
 from service.database import located
 from service.doctor.checks import STAGES
 from service.doctor.runner import Examination, Outcome
@@ -19,8 +21,6 @@ from service.migrations import FORM, stored_form
 from service.progress import Progress
 from service.site import site_of
 from service.store import Store, unstarted_store
-from service.store.changes.feed import CHECKPOINT
-from service.store.changes.restores import refuse_restore
 
 REACH_SECONDS = 5
 NOTHING_LEFT, LEFT, CANNOT_CHECK = 0, 1, 2

@@ -10,7 +10,7 @@ from pymongo.errors import OperationFailure
 
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
-from service.store.mongo.indexes import INDEX_BUILD_SECONDS, INDEXES
+from service.mongo.indexes import INDEX_BUILD_SECONDS, INDEXES
 
 OPTIONS = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds", "collation")
 IGNORED = ("hidden", "prepareUnique")

@@ -7,10 +7,10 @@ from functools import partial
 
 from schemas import BY_NAME, BY_PLURAL
 from schemas.kind import Document
+from service.changes.record_changes import REMOVED_TERMS
 from service.doctor.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
-from service.store.changes.record_changes import REMOVED_TERMS
 from service.store.links.fanout import AFTER_RESTORE, FIELD
 
 JOBS = "fanout_jobs"

@@ -9,14 +9,14 @@ from bson import Timestamp
 
 from schemas import BY_PLURAL
 from schemas.kind import Document
+from service.changes.feed import CHECKPOINT
+from service.changes.log_rows import LOG
+from service.changes.record_changes import ACTIONS
 from service.doctor.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.migrations import log_progress
 from service.migrations.recount import events_uuid, recount_if_needed, recover, snapshot_time
-from service.store.changes.feed import CHECKPOINT
-from service.store.changes.log_rows import LOG
-from service.store.changes.record_changes import ACTIONS
 
 QUERY = {"_id": CHECKPOINT}
 ALL_ACTIONS = {*ACTIONS.values(), "trashed", "restored"}

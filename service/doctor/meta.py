@@ -14,8 +14,8 @@ from service.doctor.jobs import CLOCK_ERROR
 from service.doctor.scope import Scope
 from service.migrations import FORM
 from service.migrations.id_counters import SPACES, WORD, highest_id, raise_id_counter
+from service.mongo.instance import INSTANCE
 from service.store.links.category_tree import LOCK
-from service.store.mongo.instance import INSTANCE
 
 
 async def _set(scope: Scope, name: str, query: Document, values: Document) -> None:

@@ -14,10 +14,10 @@ from pymongo.errors import OperationFailure
 from schemas.errors import Problem
 from schemas.kind import Document
 from service.failures import brief
+from service.mongo.client import Collection
 from service.store import Store
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import ABANDONED_AFTER
-from service.store.mongo.client import Collection
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 

@@ -11,7 +11,7 @@ from schemas.text_normalization import tokens
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.mending import mend
 from service.doctor.scope import Scope
-from service.store.mongo.client import batches_by_id
+from service.mongo.client import batches_by_id
 from service.store.search import fold_all, trigrams
 
 BATCH = 5000

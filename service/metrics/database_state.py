@@ -9,8 +9,8 @@ import pymongo
 from pymongo.errors import PyMongoError
 
 from service.metrics.definitions import FANOUT_JOBS, FEED_LAG, MONGODB_UP
+from service.mongo.write_clock import read_clock
 from service.store import Store
-from service.store.mongo.write_clock import read_clock
 
 LOOK_SECONDS = 5.0
 MAX_WAIT_SECONDS = 2.0

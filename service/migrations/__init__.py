@@ -18,9 +18,9 @@ from service.migrations.form_2 import Report
 from service.migrations.id_counters import raise_id_counters
 from service.migrations.lease import hold_lease
 from service.migrations.recount import recount_if_needed
-from service.store.mongo.client import Database
-from service.store.mongo.indexes import create_indexes
-from service.store.mongo.instance import create_instance
+from service.mongo.client import Database
+from service.mongo.indexes import create_indexes
+from service.mongo.instance import create_instance
 
 log = logging.getLogger("kalends.migrations")
 FORM = 2

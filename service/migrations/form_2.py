@@ -14,7 +14,7 @@ from bson import MinKey
 from pymongo import UpdateOne
 from pymongo.errors import OperationFailure
 
-from service.store.mongo.client import Database, batches_by_id
+from service.mongo.client import Database, batches_by_id
 
 Report = Callable[[str, int, int], None]
 """(step, records done, records in all) -> shows the progress."""

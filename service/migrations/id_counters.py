@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas import KINDS
-from service.store.mongo.client import Database
+from service.mongo.client import Database
 
 SPACES = {kind.id_space: [one.plural for one in KINDS if one.id_space == kind.id_space] for kind in KINDS} | {
     "token": ["tokens"],

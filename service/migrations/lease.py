@@ -12,7 +12,7 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from schemas.dates import EPOCH
 from service.background import background_task
-from service.store.mongo.client import Database
+from service.mongo.client import Database
 
 LEASE_SECONDS, RENEW_SECONDS, WAIT_SECONDS = 30, 10, 0.5
 

@@ -14,11 +14,11 @@ from pymongo import UpdateOne
 from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Kind
+from service.changes.feed import CHECKPOINT
+from service.changes.log_rows import begin_log
 from service.migrations.lease import hold_lease
-from service.store.changes.feed import CHECKPOINT
-from service.store.changes.log_rows import begin_log
-from service.store.mongo.client import Database
-from service.store.mongo.write_clock import read_clock
+from service.mongo.client import Database
+from service.mongo.write_clock import read_clock
 
 RANGE = 50_000
 """Ids of linked records counted by one command."""

@@ -13,10 +13,10 @@ from pymongo.errors import ConnectionFailure, PyMongoError
 from schemas.caller import Caller
 from schemas.errors import Problem
 from service.background import background_task
+from service.changes.restores import RestoreUnderWay
 from service.failures import Failures, brief
 from service.migrations import DatabaseTooNew
 from service.store import Store
-from service.store.changes.restores import RestoreUnderWay
 
 log = logging.getLogger("kalends.store")
 MAINTENANCE_SECONDS = 5.0

@@ -1,4 +1,4 @@
-"""The store: what handlers use to read and write records. Only this package uses Motor."""
+"""The store: what handlers use to read and write records."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from pymongo.monitoring import CommandListener
 from schemas.errors import Unavailable
 from schemas.site import Site
 from service.background import BackgroundTasks
+from service.changes.feed import ChangeFeed
+from service.changes.log import ChangeLog
+from service.changes.restores import refuse_restore
+from service.changes.watcher import ChangeWatcher
 from service.migrations import log_progress, prepare
 from service.migrations.recount import recover
+from service.mongo.abandoned_transactions import abort_abandoned_transactions
+from service.mongo.client import Client, Database, connect
+from service.mongo.id_blocks import Ids
+from service.mongo.instance import read_instance
 from service.passwords import Passwords
-from service.store.changes.feed import ChangeFeed
-from service.store.changes.log import ChangeLog
-from service.store.changes.restores import refuse_restore
-from service.store.changes.watcher import ChangeWatcher
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.usage import UsageCounters
 from service.store.lists.change_pages import Changes
 from service.store.lists.pages import Lists, Page
 from service.store.lists.resolver import FilterResolver
-from service.store.mongo.abandoned_transactions import abort_abandoned_transactions
-from service.store.mongo.client import Client, Database, connect
-from service.store.mongo.id_blocks import Ids
-from service.store.mongo.instance import read_instance
 from service.store.records.creation import Creator
 from service.store.records.drafting import Drafter
 from service.store.records.idempotency import IdempotencyKeys

@@ -17,8 +17,8 @@ from pymongo.errors import PyMongoError
 from schemas.caller import Caller, Role
 from service.background import BackgroundTasks
 from service.failures import brief
-from service.store.mongo.client import Database
-from service.store.mongo.id_blocks import Ids
+from service.mongo.client import Database
+from service.mongo.id_blocks import Ids
 
 TOKEN_CACHE_SECONDS = 3.0
 """Seconds that a token look-up is cached; a revoked or expired token works at most this much longer."""

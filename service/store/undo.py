@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from schemas.kind import Document, Kind
 from schemas.site import Site
-from service.store.mongo.client import Database
+from service.mongo.client import Database
 
 STEPS_KEPT_FOR = timedelta(days=1)
 

@@ -15,8 +15,8 @@ from schemas.caller import Role
 from schemas.dates import EPOCH
 from schemas.kind import Document
 from schemas.site import Site
-from service.store.mongo.client import Database
-from service.store.mongo.id_blocks import Ids
+from service.mongo.client import Database
+from service.mongo.id_blocks import Ids
 
 LEASE_SECONDS = 90
 """How long a process keeps a webhook after its last sign of life: longer than one message takes."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from service.mongo import abandoned_transactions
 from service.store import Store
-from service.store.mongo import abandoned_transactions
 from tests.crashing.driver import Driver
 from tests.crashing.victims import Victims
 

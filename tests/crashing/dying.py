@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from pymongo import monitoring
 
 from service.__main__ import main
+from service.changes import log as change_log
 from service.imports.ndjson import lines
 from service.migrations import lease
+from service.mongo import abandoned_transactions
 from service.process.maintenance import Maintenance
 from service.store import Store
-from service.store.changes import log as change_log
-from service.store.mongo import abandoned_transactions
 
 PR_SET_PDEATHSIG = 1
 BEFORE, AFTER = 0, 1

@@ -12,8 +12,8 @@ from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.link_refs import name_key
 from schemas.preconditions import Versions
-from service.store.changes.record_changes import REMOVED_TERMS
-from service.store.mongo.client import Client, Database, Session, in_transaction
+from service.changes.record_changes import REMOVED_TERMS
+from service.mongo.client import Client, Database, Session, in_transaction
 
 LOCK = {"_id": "category-tree"}
 TREE_FIELDS = {"parent": 1, "ancestors": 1}

@@ -18,9 +18,9 @@ from schemas import BY_NAME, EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
 from schemas.site import Site
-from service.store.changes.feed import ChangeFeed
-from service.store.mongo.client import Database
-from service.store.mongo.loaders import HIDDEN_FIELDS, RecordLoader
+from service.changes.feed import ChangeFeed
+from service.mongo.client import Database
+from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 
 log = logging.getLogger("kalends.fanout")
 EVENTS_PER_COMMAND = 500

@@ -18,9 +18,9 @@ from schemas.language import Text
 from schemas.link_refs import Candidates, LinkRef, condition, link_ref
 from schemas.links import is_number
 from schemas.site import Site
+from service.mongo.client import Database, collections
+from service.mongo.loaders import HIDDEN_FIELDS, find_in_many
 from service.store.links.fanout import copy_of
-from service.store.mongo.client import Database, collections
-from service.store.mongo.loaders import HIDDEN_FIELDS, find_in_many
 
 Linked = dict[str, list[Document]]
 """Records by the link field of events that links to them."""

@@ -19,10 +19,10 @@ from schemas.errors import Unavailable
 from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Document
-from service.store.changes.event_changes import EventChange, Step, Use, after_steps
+from service.changes.event_changes import EventChange, Step, Use, after_steps
+from service.mongo.client import Database, collections
+from service.mongo.loaders import find_in_many
 from service.store.links.fanout import Fanout
-from service.store.mongo.client import Database, collections
-from service.store.mongo.loaders import find_in_many
 
 MAX_ATTEMPTS = 100
 PUBLIC = {"status": "publish", "locked": {"$ne": True}}

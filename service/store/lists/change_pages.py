@@ -14,14 +14,14 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems, TokenExpired, Unavailable
 from schemas.kind import Document, Kind
 from schemas.language import Text
-from service.store.changes.feed import ChangeFeed
-from service.store.changes.log import ChangeLog
-from service.store.changes.log_rows import LOG, Checkpoint
+from service.changes.feed import ChangeFeed
+from service.changes.log import ChangeLog
+from service.changes.log_rows import LOG, Checkpoint
+from service.mongo.client import Database, collections
+from service.mongo.loaders import HEAD_FIELDS, find_in_many
 from service.store.lists.pages import MAX_ATTEMPTS, Lists
 from service.store.lists.query import ListQuery
 from service.store.lists.told_changes import Teller
-from service.store.mongo.client import Database, collections
-from service.store.mongo.loaders import HEAD_FIELDS, find_in_many
 
 TOKEN = re.compile(r"(?P<log>[0-9a-f]{1,20})-(?P<number>[0-9]{1,18})", re.ASCII)
 

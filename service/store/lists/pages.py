@@ -9,7 +9,10 @@ from schemas.caller import Caller
 from schemas.errors import PageNotFound, Problems, Unavailable
 from schemas.event import EVENT
 from schemas.kind import Document, Kind, load
-from service.store.changes.feed import ChangeFeed
+from service.changes.feed import ChangeFeed
+from service.mongo.client import Database, aggregate, collections
+from service.mongo.coalescing import Batcher
+from service.mongo.loaders import aggregate_many
 from service.store.lists.event_filters import event_list
 from service.store.lists.histograms import END, START, Window
 from service.store.lists.other_filters import post_list, term_list
@@ -17,9 +20,6 @@ from service.store.lists.query import MAX_SKIP, ListQuery
 from service.store.lists.resolver import FilterResolver
 from service.store.lists.scans import Scan, scan
 from service.store.lists.totals import Totals
-from service.store.mongo.client import Database, aggregate, collections
-from service.store.mongo.coalescing import Batcher
-from service.store.mongo.loaders import aggregate_many
 
 MAX_SKIPPED = 1000
 """A page behind at most this many records is found by skipping them."""

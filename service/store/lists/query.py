@@ -16,8 +16,8 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems
 from schemas.language import Text
 from schemas.site import Site
-from service.store.changes.event_changes import FACTS, SEARCHED, Facts
-from service.store.mongo.loaders import HEAD_FIELDS
+from service.changes.event_changes import FACTS, SEARCHED, Facts
+from service.mongo.loaders import HEAD_FIELDS
 
 Condition = dict[str, Any]
 Sort = list[tuple[str, int]]

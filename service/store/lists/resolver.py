@@ -16,12 +16,12 @@ from schemas.language import Text
 from schemas.link_refs import Candidates, condition
 from schemas.site import Site
 from schemas.venue import VENUE
-from service.store.changes.feed import ChangeFeed
-from service.store.changes.log import ChangeLog
+from service.changes.feed import ChangeFeed
+from service.changes.log import ChangeLog
+from service.mongo.client import Database, aggregate
+from service.mongo.loaders import HEAD_FIELDS, RecordLoader
 from service.store.links.fanout import FIELD
 from service.store.lists.query import visible
-from service.store.mongo.client import Database, aggregate
-from service.store.mongo.loaders import HEAD_FIELDS, RecordLoader
 from service.store.search import Vocabulary
 
 MAX_CACHED_LOOKUPS = 10_000

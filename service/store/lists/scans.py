@@ -14,8 +14,8 @@ from typing import Any
 
 from schemas.dates import EPOCH
 from schemas.kind import Document
+from service.mongo.client import Collection
 from service.store.lists.query import ListQuery
-from service.store.mongo.client import Collection
 
 FIELDS = {"version": 1, "modified_utc": 1, "timezone": 1, "start_utc": 1, "end_utc": 1}
 MILLISECOND = timedelta(milliseconds=1)

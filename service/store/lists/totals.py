@@ -13,12 +13,12 @@ from pymongo.errors import PyMongoError
 
 from schemas.event import EVENT
 from schemas.site import Site
-from service.store.changes.event_changes import EventChange
-from service.store.changes.feed import ChangeFeed
+from service.changes.event_changes import EventChange
+from service.changes.feed import ChangeFeed
+from service.mongo.client import Database
+from service.mongo.coalescing import SingleFlight
 from service.store.lists.histograms import Histogram, Slots, Window, window_of
 from service.store.lists.query import ListQuery, can_evaluate, matches
-from service.store.mongo.client import Database
-from service.store.mongo.coalescing import SingleFlight
 
 MAX_COUNTED, MAX_COUNTED_FIRST = 20, 100_000
 """A list of at most this many events is counted: whenever it is requested, and when its filter is used for

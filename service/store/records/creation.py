@@ -16,14 +16,14 @@ from schemas.caller import Caller
 from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_CONDITIONS, CreationConditions
+from service.changes.log import ChangeLog
+from service.mongo.client import Database
+from service.mongo.coalescing import Batcher
+from service.mongo.inserts import violates
 from service.passwords import Passwords
-from service.store.changes.log import ChangeLog
 from service.store.links.category_tree import remove_twins
 from service.store.links.fanout import Fanout
 from service.store.links.resolving import Linked, LinkResolver, copies_of
-from service.store.mongo.client import Database
-from service.store.mongo.coalescing import Batcher
-from service.store.mongo.inserts import violates
 from service.store.records.conditions import failed_conditions, without_rivals
 from service.store.records.drafting import CONFLICTS, Drafter
 from service.store.records.idempotency import IdempotencyKeys

@@ -11,9 +11,9 @@ from datetime import timedelta
 from schemas.errors import IdempotencyKeyReused
 from schemas.preconditions import IdempotencyKey
 from schemas.site import Site
-from service.store.changes.feed import ChangeFeed
-from service.store.mongo.client import Database, Row
-from service.store.mongo.loaders import HIDDEN_FIELDS
+from service.changes.feed import ChangeFeed
+from service.mongo.client import Database, Row
+from service.mongo.loaders import HIDDEN_FIELDS
 from service.store.records.drafting import IDEMPOTENCY_KEYS
 from service.store.records.new_records import Created, Drafts
 

@@ -10,8 +10,8 @@ from bson import Binary
 
 from schemas import KINDS
 from schemas.kind import Kind
-from service.store.mongo.client import Database
-from service.store.mongo.instance import adopt_instance, read_origin
+from service.mongo.client import Database
+from service.mongo.instance import adopt_instance, read_origin
 
 IMPORTED = {"import_key": 1, "import_hash": 1, "status": 1, "version": 1}
 NEVER_IMPORTED = {"import_key": {"$exists": False}}

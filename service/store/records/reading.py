@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from schemas.caller import Caller
 from schemas.errors import NotAccessible, NotFound, Trashed
 from schemas.kind import Document, Kind
+from service.changes.feed import ChangeFeed
+from service.changes.log import ChangeLog
+from service.mongo.client import Database
+from service.mongo.loaders import HEAD_FIELDS, HIDDEN_FIELDS, RecordLoader, Ref
 from service.passwords import Passwords
-from service.store.changes.feed import ChangeFeed
-from service.store.changes.log import ChangeLog
-from service.store.mongo.client import Database
-from service.store.mongo.loaders import HEAD_FIELDS, HIDDEN_FIELDS, RecordLoader, Ref
 
 
 class Reader:

@@ -10,11 +10,11 @@ from schemas.errors import PreconditionFailed, Trashed
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_PRECONDITIONS, Preconditions, Versions
 from schemas.site import Site
-from service.store.changes.log import ChangeLog
+from service.changes.log import ChangeLog
+from service.mongo.client import Database
+from service.mongo.loaders import Ref
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
-from service.store.mongo.client import Database
-from service.store.mongo.loaders import Ref
 from service.store.records.updating import Updater
 
 SYSTEM = Caller(role=Role.ADMIN, bypasses_passwords=True)

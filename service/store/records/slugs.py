@@ -10,7 +10,7 @@ from cachetools import LRUCache, TTLCache
 
 from schemas.kind import Document
 from schemas.slugs import numbered
-from service.store.mongo.client import Database, collections
+from service.mongo.client import Database, collections
 
 MAX_CACHED_SLUGS = 10_000
 """Number of slugs whose last number is remembered: most repeated names then need one query."""

@@ -18,14 +18,14 @@ from schemas.link_refs import name_key
 from schemas.preconditions import NO_PRECONDITIONS, Preconditions
 from schemas.slugs import TRASHED_SUFFIX, slug_of
 from service.background import BackgroundTasks
+from service.changes.event_changes import telling
+from service.changes.log import ChangeLog
+from service.mongo.client import Database, Session, in_transaction
+from service.mongo.loaders import HIDDEN_FIELDS, Ref
 from service.passwords import Passwords
-from service.store.changes.event_changes import telling
-from service.store.changes.log import ChangeLog
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout, is_copied
 from service.store.links.resolving import Linked, copies_of
-from service.store.mongo.client import Database, Session, in_transaction
-from service.store.mongo.loaders import HIDDEN_FIELDS, Ref
 from service.store.records.drafting import NO_PROBLEMS, Drafter
 from service.store.records.reading import Reader
 

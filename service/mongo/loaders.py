@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from service.store.mongo.client import Collection, Database, Row, aggregate, collections, find
-from service.store.mongo.coalescing import Batcher
+from service.mongo.client import Collection, Database, Row, aggregate, collections, find
+from service.mongo.coalescing import Batcher
 
 Ref = int | str
 RecordRef = tuple[str, Ref]

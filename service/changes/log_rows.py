@@ -12,10 +12,10 @@ from bson import Timestamp
 from schemas import EVENT
 from schemas.kind import Document
 from schemas.site import Site
-from service.store.changes.event_changes import FACTS
-from service.store.changes.feed import CHECKPOINT
-from service.store.changes.record_changes import RecordChange
-from service.store.mongo.client import Client, Database, Session, collections, in_transaction, utc
+from service.changes.event_changes import FACTS
+from service.changes.feed import CHECKPOINT
+from service.changes.record_changes import RecordChange
+from service.mongo.client import Client, Database, Session, collections, in_transaction, utc
 
 LOG = "changes"
 """The collection."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID, uuid4
 
 from schemas.errors import Unavailable
-from service.store.mongo.client import Database
+from service.mongo.client import Database
 
 INSTANCE = {"_id": "instance"}
 

@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from service.store.mongo.client import Database
+from service.mongo.client import Database
 
 MIN_BLOCK, MAX_BLOCK = 16, 1024
 """Block sizes. Ids left over when a process ends are lost, so the first block is small; each next one is

@@ -8,7 +8,7 @@ import logging
 from pymongo.errors import OperationFailure
 from pymongo.read_concern import ReadConcern
 
-from service.store.mongo.client import APP_NAME, Client, Row
+from service.mongo.client import APP_NAME, Client, Row
 
 log = logging.getLogger("kalends.store")
 ABANDONED_AFTER_SECONDS = 3.0

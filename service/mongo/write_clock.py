@@ -13,7 +13,7 @@ from bson import ObjectId, Timestamp
 from pymongo.errors import AutoReconnect, ConfigurationError
 from pymongo.topology_description import TopologyDescription
 
-from service.store.mongo.hello import Address, HelloConnection
+from service.mongo.hello import Address, HelloConnection
 
 RETRY_SECONDS = 0.05
 MAX_WAIT_SECONDS = 5.0

@@ -8,7 +8,7 @@ from typing import Any
 from bson.errors import InvalidDocument
 from pymongo.errors import BulkWriteError, DocumentTooLarge, DuplicateKeyError, WriteError
 
-from service.store.mongo.client import DUPLICATE, Collection, Row, Session
+from service.mongo.client import DUPLICATE, Collection, Row, Session
 
 UNSTORABLE = (DocumentTooLarge, InvalidDocument, WriteError)
 """A document is refused, by the driver or by the server."""

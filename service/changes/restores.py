@@ -19,8 +19,8 @@ from pymongo.errors import PyMongoError
 
 from schemas.errors import Problem, Unavailable, UnderRestore
 from schemas.kind import Document
-from service.store.changes.event_changes import MARKER
-from service.store.mongo.client import Database, Result, utc
+from service.changes.event_changes import MARKER
+from service.mongo.client import Database, Result, utc
 
 FRESH_SECONDS = 1.0
 """How long a process relies on what it knows about restores."""

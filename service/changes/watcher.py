@@ -8,7 +8,7 @@ from contextlib import suppress
 from pymongo.errors import PyMongoError
 
 from schemas.errors import UnderRestore
-from service.store.changes.feed import ChangeFeed
+from service.changes.feed import ChangeFeed
 
 POLL_SECONDS = 0.5
 """Pause between two looks for changes."""

@@ -16,12 +16,12 @@ from pymongo.errors import PyMongoError
 
 from schemas import KINDS
 from schemas.errors import Problem, Unavailable
-from service.store.changes.event_changes import PIPELINE, EventChange, is_counters_only
-from service.store.changes.record_changes import RecordChange, parse_event, parse_record
-from service.store.changes.restores import MAX_ATTEMPTS, Restores
-from service.store.mongo.client import HISTORY_LOST, Database, Result, close_stream, utc
-from service.store.mongo.coalescing import Batcher
-from service.store.mongo.write_clock import Clock, WriteClock
+from service.changes.event_changes import PIPELINE, EventChange, is_counters_only
+from service.changes.record_changes import RecordChange, parse_event, parse_record
+from service.changes.restores import MAX_ATTEMPTS, Restores
+from service.mongo.client import HISTORY_LOST, Database, Result, close_stream, utc
+from service.mongo.coalescing import Batcher
+from service.mongo.write_clock import Clock, WriteClock
 
 MAX_EVENT_CHANGES = 4096
 """Number of changes to events kept in memory."""

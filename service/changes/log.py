@@ -22,11 +22,11 @@ from schemas.errors import Unavailable
 from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.background import BackgroundTasks
-from service.store.changes.event_changes import EventChange
-from service.store.changes.feed import CHECKPOINT, ChangeFeed
-from service.store.changes.log_rows import LogRows
-from service.store.changes.record_changes import REMOVED, REMOVED_TERMS
-from service.store.mongo.client import Client, Database, collections, utc
+from service.changes.event_changes import EventChange
+from service.changes.feed import CHECKPOINT, ChangeFeed
+from service.changes.log_rows import LogRows
+from service.changes.record_changes import REMOVED, REMOVED_TERMS
+from service.mongo.client import Client, Database, collections, utc
 
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 1.0
 """Pause between two updates, unless a reader waits: many changes are counted by few updates."""

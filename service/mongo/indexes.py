@@ -11,7 +11,7 @@ from pymongo import ASCENDING, DESCENDING, IndexModel
 from schemas import EVENT, KINDS, VENUE
 from schemas.event_representation import LINKED
 from schemas.kind import Kind
-from service.store.mongo.client import Database
+from service.mongo.client import Database
 
 ORDER = ("start_utc", "_id", "end_utc")
 FILTERED = (*ORDER, "status", "hide_from_listings")

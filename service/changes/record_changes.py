@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bson import Timestamp
 
 from schemas import EVENT
-from service.store.changes.event_changes import EventChange, Facts, parse, touched_by
+from service.changes.event_changes import EventChange, Facts, parse, touched_by
 
 REMOVED = "removed"
 REMOVED_TERMS = "removed_terms"

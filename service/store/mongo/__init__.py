@@ -1,1 +1,0 @@
-"""The MongoDB driver: connections, batching, IDs and indexes; knows nothing of events."""
