@@ -89,6 +89,7 @@ def without_times(record: Any) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in hidden and value is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_undo_sets_every_field_back(api: Api, kind: Kind) -> None:
     """The form of one random record is sent with the values of another."""

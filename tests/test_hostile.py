@@ -505,6 +505,7 @@ async def test_marks_in_a_search_mean_themselves(api: Api, kind: Kind) -> None:
             assert [one["id"] for one in page[kind.plural]] == [marked] * found, search
 
 
+@pytest.mark.slow
 @every_kind
 async def test_search_of_many_short_words_ends_soon(api: Api, kind: Kind) -> None:
     words = " ".join(f"{number:x}" for number in range(4000))
@@ -514,6 +515,7 @@ async def test_search_of_many_short_words_ends_soon(api: Api, kind: Kind) -> Non
         assert status == 200, search[:20]
 
 
+@pytest.mark.slow
 async def test_dates_at_the_edge_of_the_years_are_answered_in_every_zone(make_api: MakeApi) -> None:
     wrong: list[Any] = []
     dates: tuple[str, ...] = (

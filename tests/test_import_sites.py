@@ -349,6 +349,7 @@ async def test_killed_at_any_time_and_started_again(
     await agrees(imports.store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [

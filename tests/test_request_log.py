@@ -196,6 +196,7 @@ async def asked(service: Running) -> str:
         return answer.headers["X-Request-Id"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_a_process_logs_json(tmp_path: Path, mongodb_uri: str, worker_id: str, workers: str) -> None:
     settings = {"MONGODB_URI": mongodb_uri, "DATABASE": f"test_{worker_id}", "WORKERS": workers}
@@ -221,6 +222,7 @@ async def test_a_process_logs_json(tmp_path: Path, mongodb_uri: str, worker_id: 
     assert "hidden" not in service.errors.read_text()
 
 
+@pytest.mark.slow
 async def test_the_manager_of_the_workers_logs_json_too(
     tmp_path: Path, mongodb_uri: str, worker_id: str
 ) -> None:
@@ -236,6 +238,7 @@ async def test_the_manager_of_the_workers_logs_json_too(
     assert any(one["logger"] == "gunicorn.error" and "SIGKILL" in one["message"] for one in said)
 
 
+@pytest.mark.slow
 async def test_a_process_logs_no_request_if_told_so(tmp_path: Path, mongodb_uri: str, worker_id: str) -> None:
     settings = {"MONGODB_URI": mongodb_uri, "DATABASE": f"test_{worker_id}", "ACCESS_LOG": "off"}
     async with running(tmp_path / "data", **settings) as service:

@@ -121,6 +121,7 @@ def test_shapes_are_small() -> None:
     assert len(shape_of({f"field {n}": n for n in range(1000)})) == 20
 
 
+@pytest.mark.slow
 async def test_the_setting_reaches_the_driver_and_every_line_is_json(tmp_path: Path) -> None:
     async with running(tmp_path / "data", SLOW_MS="1", LOG_FORMAT="json") as service:
         await answer_of(f"{service.api}/events?search=hidden")

@@ -37,6 +37,7 @@ async def used(store: Store) -> None:
         await task
 
 
+@pytest.mark.slow
 async def test_an_expired_token_is_refused(store: Store, with_token: Callable[[str], Api]) -> None:
     past = await store.tokens.issue("past", Role.ADMIN, utc_now() - timedelta(seconds=1))
     soon = await store.tokens.issue("soon", Role.ADMIN, utc_now() + timedelta(seconds=4))

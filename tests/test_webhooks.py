@@ -310,6 +310,7 @@ async def test_a_webhook_of_a_dead_process_is_taken_over(api: Api, receiver: Rec
         await comes(lambda: bool(receiver.messages))
 
 
+@pytest.mark.slow
 async def test_after_a_kill_the_last_message_comes_again(
     api: Api, receiver: Receiver, settings: Settings, tmp_path: Path
 ) -> None:
