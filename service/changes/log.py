@@ -32,7 +32,7 @@ MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 1.0
 """Pause between two updates, unless a reader waits: many changes are counted by few updates."""
 PAUSE_RATIO = 6
 """The pause is this many times as long as the last update took, within these limits: under load, updates are
-fewer. With a pause of always a quarter of a second, creations are 7 % slower, and lists of terms in another
+fewer. With a pause of always a quarter of a second, creations are 9 % slower, and lists of terms in another
 process wait twice as long while little is written."""
 POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.25, 8.0
 """A reader looks whether all is logged; later its own process logs it; and finally it gives up."""
