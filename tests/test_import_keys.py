@@ -15,7 +15,7 @@ from schemas.caller import EVERYBODY
 from schemas.errors import Unavailable
 from service.imports.ndjson.lines import ImportLine, ImportRow, parse_lines
 from service.imports.ndjson.rows import LineResults, import_rows
-from service.mongo.inserts import insert_each
+from service.mongo.bulk_writes import insert_each
 from service.store import Store
 from tests.checker import agrees
 from tests.conftest import Api

@@ -142,11 +142,13 @@ async def test_caches_tell_hits_from_misses(api: Api) -> None:
 
 async def test_batches_count_their_calls(api: Api) -> None:
     before = await scrape(api)
-    await asyncio.gather(*(api.made("tags", name=f"Tag {n}") for n in range(20)))
+    tags = await asyncio.gather(*(api.made("tags", name=f"Tag {n}") for n in range(20)))
+    await asyncio.gather(*(api.patch(f"/tags/{tag['id']}", {"description": "New"}) for tag in tags))
     after = await scrape(api)
-    assert after.since(before, "kalends_batched_calls_total", "batch")["creations",] == 20
-    assert 1 <= after.since(before, "kalends_batches_total", "batch")["creations",] < 20
-    assert after.value("kalends_batch_queue_length", batch="creations") == 0
+    for batch in ("creations", "updates"):
+        assert after.since(before, "kalends_batched_calls_total", "batch")[batch,] == 20
+        assert 1 <= after.since(before, "kalends_batches_total", "batch")[batch,] < 20
+        assert after.value("kalends_batch_queue_length", batch=batch) == 0
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pymongo.errors import WriteError
 
 from schemas.site import Site
 from service.changes.feed import CHECKPOINT
-from service.mongo.inserts import insert_each
+from service.mongo.bulk_writes import insert_each
 from service.store import open_store
 from service.store.records.drafting import Drafter
 from tests.checker import agrees, differences, lose_changes

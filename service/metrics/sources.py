@@ -46,5 +46,6 @@ def batches_of(store: Store) -> Mapping[str, Sequence[CountedBatches]]:
         "heads": [store.reader.heads.batcher],
         "records": [store.reader.records.batcher],
         "creations": list(store.creator.batchers.values()),
+        "updates": list(store.updater.batchers.values()),
         "words": [store.vocabulary.batcher],
     }

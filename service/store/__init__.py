@@ -77,9 +77,11 @@ class Store:
         self.creator = Creator(database, drafter, self.passwords, self.fanout, self.log, keys)
         self.create, self.imported = self.creator.create, ImportedRecords(database)
         self.create_once, self.replay = self.creator.create_once, keys.replay
-        updater = Updater(database, reader, drafter, self.passwords, tree, self.fanout, self.log, self._tasks)
-        self.update = updater.update
-        changes = StatusChanges(database, site, updater, tree, self.fanout, self.log)
+        self.updater = Updater(
+            database, reader, drafter, self.passwords, tree, self.fanout, self.log, self._tasks
+        )
+        self.update = self.updater.update
+        changes = StatusChanges(database, site, self.updater, tree, self.fanout, self.log)
         self.delete, self.publish_due = changes.delete, changes.publish_due
 
     async def start(self) -> None:

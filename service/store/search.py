@@ -18,10 +18,10 @@ from schemas.text_normalization import (
     tokens,
     without_markup,
 )
+from service.mongo.bulk_writes import insert_missing
 from service.mongo.client import Database
 from service.mongo.coalescing import Batcher
 from service.mongo.id_blocks import Ids
-from service.mongo.inserts import insert_missing
 
 MAX_EXPANDED_WORDS = 2000
 """A substring of more words than this is so common that scanning the list in order is fastest."""

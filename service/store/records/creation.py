@@ -17,9 +17,9 @@ from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_CONDITIONS, CreationConditions
 from service.changes.log import ChangeLog
+from service.mongo.bulk_writes import MAX_GROUP, violates
 from service.mongo.client import Database
 from service.mongo.coalescing import Batcher
-from service.mongo.inserts import violates
 from service.passwords import Passwords
 from service.store.links.category_tree import remove_twins
 from service.store.links.fanout import Fanout
@@ -37,8 +37,6 @@ from service.store.records.new_records import (
 )
 
 log = logging.getLogger("kalends.store")
-MAX_GROUP = 32
-"""Requests in one batch."""
 MAX_CREATE_ATTEMPTS = 100
 """Attempts at a write that conflicts with other writers."""
 

@@ -16,9 +16,9 @@ from schemas.post import apply_role_limits
 from schemas.site import Site
 from schemas.slugs import slug_of
 from service.changes.feed import ChangeFeed
+from service.mongo.bulk_writes import UNSTORABLE, insert_each
 from service.mongo.client import Database, Row, Session, in_transaction
 from service.mongo.id_blocks import Ids
-from service.mongo.inserts import UNSTORABLE, insert_each
 from service.store.links.category_tree import CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
 from service.store.records.parents import check_parent, parent_field

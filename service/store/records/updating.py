@@ -1,14 +1,17 @@
-"""Updates records, the same way for every kind, with optimistic locking."""
+"""Updates records, the same way for every kind, with optimistic locking. Group commit: concurrent updates of
+different records form the next batch while one is being stored."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Callable
+from functools import partial
 from weakref import WeakValueDictionary
 
 from pymongo.errors import DuplicateKeyError
 
+from schemas import KINDS
 from schemas.caller import Caller
 from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, Problems, Unavailable
 from schemas.event import EVENT
@@ -20,7 +23,9 @@ from schemas.slugs import TRASHED_SUFFIX, slug_of
 from service.background import BackgroundTasks
 from service.changes.event_changes import telling
 from service.changes.log import ChangeLog
+from service.mongo.bulk_writes import MAX_GROUP, NoMatch, Update, update_each, update_one
 from service.mongo.client import Database, Session, in_transaction
+from service.mongo.coalescing import Batcher
 from service.mongo.loaders import HIDDEN_FIELDS, Ref
 from service.passwords import Passwords
 from service.store.links.category_tree import CategoryTree
@@ -31,14 +36,12 @@ from service.store.records.reading import Reader
 
 MAX_UPDATE_ATTEMPTS = 100
 """Attempts at an update that conflicts with other writers."""
+SLOW_BATCH_SECONDS = 0.5
+"""Later updates do not wait longer for a batch: one of its records may be locked by a transaction."""
 INLINE_FANOUT_SECONDS = 2.0
 """How long a request waits for the fan-out to events; the rest runs in the background."""
 Saved = tuple[Document, Document | None]
 """An updated record, and its fan-out job if events embed it."""
-
-
-class VersionChanged(Exception):
-    """The record was changed by another writer after it was read."""
 
 
 class Updater:
@@ -60,6 +63,15 @@ class Updater:
         self.find = reader.find
         self._locks: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
         """Locks by record: writers of the same one queue instead of retrying after version conflicts."""
+        self.batchers = {
+            kind.plural: Batcher[Update, Exception](
+                partial(update_each, database[kind.plural]),
+                in_flight=2,
+                max_batch=MAX_GROUP,
+                slow_seconds=SLOW_BATCH_SECONDS,
+            )
+            for kind in KINDS
+        }
 
     async def update(
         self,
@@ -76,7 +88,7 @@ class Updater:
         if problems:
             await self._refuse(kind, ref, data, caller, problems)
         async with self._locks.setdefault((kind.plural, ref), asyncio.Lock()):
-            for _ in range(MAX_UPDATE_ATTEMPTS):  # another process may change it meanwhile
+            for _ in range(MAX_UPDATE_ATTEMPTS):
                 stored = await self.find(kind, ref)
                 allow(stored)
                 await self.check(stored, caller, preconditions)
@@ -86,7 +98,7 @@ class Updater:
                 except DuplicateKeyError:
                     if not kind.is_post:
                         raise DuplicateTermSlug from None
-                except VersionChanged:
+                except NoMatch:  # another process has changed it since it was read
                     continue
             else:
                 raise Unavailable
@@ -158,27 +170,26 @@ class Updater:
             change["$unset"] = {"claim": ""}  # the claim on the name that was made at creation
         fields |= telling(kind, stored, stored | fields)
         query = {"_id": stored["_id"], "version": stored["version"]}
-        await self._write(kind, query, change, new)
+        await self._write(kind, Update(query, change), new)
         record = after(stored, change)
         self._log.update_soon()
         current = await self._fanout.refresh([record]) if fields.keys() & kind.links.keys() else {}
         return current.get(record["_id"], record), job
 
-    async def _write(self, kind: Kind, query: Document, change: Document, new: Linked) -> None:
+    async def _write(self, kind: Kind, update: Update, new: Linked) -> None:
         """Update a record; with new linked records in a transaction: a refused update must not create any."""
 
-        async def write(session: Session | None = None) -> None:
+        async def write(session: Session) -> None:
             await self._drafter.insert_linked(new, session)
-            done = await self._database[kind.plural].update_one(query, change, session=session)
-            if not done.matched_count:
-                raise VersionChanged
+            await update_one(self._database[kind.plural], update, session)
 
-        if "parent" in change["$set"] and not await self._tree.move(kind, query, change):
-            raise VersionChanged
-        if new:
+        if "parent" in update.change["$set"]:
+            if not await self._tree.move(kind, update.query, update.change):
+                raise NoMatch
+        elif new:
             await in_transaction(self._database.client, write)
-        elif "parent" not in change["$set"]:
-            await write()
+        elif failed := await self.batchers[kind.plural].load(update):
+            raise failed
 
 
 def after(stored: Document, change: Document) -> Document:
