@@ -54,42 +54,42 @@ async def test_another_process_shows_the_count_at_once(pair: Pair) -> None:
         assert [tag["count"] for tag in (await pair[1].get("/tags"))[1]["tags"]] == [number]
 
 
+def renamed_after_the_look_up(pair: Pair, venue: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Another process renames a venue just after the first one has looked it up; returns what is left."""
+    names, look_up = ["New"], Drafter.look_up
+
+    async def then_renamed(*arguments: Any) -> Any:
+        found = await look_up(*arguments)
+        if names:
+            assert (await pair[1].patch(f"/venues/{venue}", {"venue": names.pop()}))[0] == 200
+        return found
+
+    monkeypatch.setattr(Drafter, "look_up", then_renamed)
+    return names
+
+
 async def test_a_link_to_a_venue_that_changes_meanwhile_is_updated(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venue, event = await pair[0].made("venues", venue="Old"), await pair[0].event()
-    store = pair[0].store
-    insert = Drafter.insert_linked
-
-    async def after_a_renaming(self: Drafter, *new: Any) -> None:
-        monkeypatch.undo()
-        assert (await pair[1].patch(f"/venues/{venue['id']}", {"venue": "New"}))[0] == 200
-        await insert(self, *new)
-
-    monkeypatch.setattr(Drafter, "insert_linked", after_a_renaming)
+    left = renamed_after_the_look_up(pair, venue["id"], monkeypatch)
     status, shown = await pair[0].patch(f"/events/{event['id']}", {"venue": [venue["id"]]})
-    assert (status, shown["venue"]["venue"]) == (200, "New")
-    assert await differences(store) == []
+    assert (status, shown["venue"]["venue"], left) == (200, "New", [])
+    assert await differences(pair[0].store) == []
 
 
 async def test_a_copy_whose_writer_has_died_is_updated(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was written after the venue had changed, and was not compared with it."""
     venue = await pair[0].made("venues", venue="Old")
-    insert = Drafter.insert_linked
-    renamings = [{"venue": "New"}]
-
-    async def after_a_renaming(self: Drafter, *new: Any) -> None:
-        if renamings:
-            assert (await pair[1].patch(f"/venues/{venue['id']}", renamings.pop()))[0] == 200
-        await insert(self, *new)
 
     async def dies(events: Any) -> dict[int, Any]:
         return {}
 
-    monkeypatch.setattr(Drafter, "insert_linked", after_a_renaming)
+    left = renamed_after_the_look_up(pair, venue["id"], monkeypatch)
     monkeypatch.setattr(pair[0].store.fanout, "refresh", dies)
     monkeypatch.setattr(pair[0].store.log, "update_soon", lambda: None)
-    await pair[0].event(venue=[venue["id"]])
+    event = await pair[0].event(venue=[venue["id"]])
+    assert (event["venue"]["venue"], left) == ("Old", [])
     assert await differences(pair[1].store) == []
 
 
