@@ -35,12 +35,8 @@ MAX_COPIES_BYTES = 8_000_000
 
 
 def copies_of(linked: Linked) -> Linked:
-    """The copies to embed in an event; raises InvalidFields if they are too large together."""
-    found = {field: [copy_of(LINKED[field], one) for one in many] for field, many in linked.items()}
-    if sum(map(len, found.values())) > ALWAYS_SMALL and len(bson.encode(found)) > MAX_COPIES_BYTES:
-        too_large = Text("The linked records are too large to be stored with the event.")
-        raise InvalidFields(dict.fromkeys(found, too_large))
-    return found
+    """The copies to embed in an event."""
+    return {field: [copy_of(LINKED[field], one) for one in many] for field, many in linked.items()}
 
 
 class LinkResolver:
@@ -73,15 +69,30 @@ class LinkResolver:
         }
 
     def check(self, data: Mapping[str, Any], caller: Caller) -> None:
-        """Raise InvalidFields with all invalid links of an event."""
+        """Raise InvalidFields with all invalid links of an event, or if they are too large together."""
+        sent = self._sent(data)
         wrong = {
             field: problem
-            for field, links in self._sent(data).items()
+            for field, links in sent.items()
             for link, ref in links
             if (problem := self._problem(LINKED[field], link, ref, caller))
         }
+        if not wrong and self._size(sent, caller) > MAX_COPIES_BYTES:
+            too_large = Text("The linked records are too large to be stored with the event.")
+            wrong = dict.fromkeys(sent, too_large)
         if wrong:
             raise InvalidFields(wrong)
+
+    def _size(self, sent: SentLinks, caller: Caller) -> int:
+        """The bytes of all records that an event links to; 0 if they are too few to be too large."""
+        if sum(map(len, sent.values())) <= ALWAYS_SMALL:
+            return 0
+        records = [
+            self._found(LINKED[field], ref) or self._new(LINKED[field], link, caller)
+            for field, links in sent.items()
+            for link, ref in links
+        ]
+        return len(bson.encode({"records": records}))
 
     def resolve(self, data: Mapping[str, Any], caller: Caller) -> Linked:
         """The records that an event links to, after its links were checked."""
@@ -92,7 +103,7 @@ class LinkResolver:
         return found
 
     def _problem(self, kind: Kind, link: Any, ref: LinkRef | None, caller: Caller) -> Text | None:
-        record = None if ref is None else self._candidates.match(kind, ref)
+        record = self._found(kind, ref)
         is_id = isinstance(link, int) or is_number(link)
         may_create = kind.is_post or caller.role is not Role.CONTRIBUTOR
         # Do not reveal the existence of records that the caller may not see.
@@ -100,11 +111,17 @@ class LinkResolver:
             return None
         return not_found(kind.name, link)
 
+    def _found(self, kind: Kind, ref: LinkRef | None) -> Document | None:
+        return None if ref is None else self._candidates.match(kind, ref)
+
+    def _new(self, kind: Kind, link: Any, caller: Caller) -> Document:
+        return self._build(kind, {"name": link} if isinstance(link, str) else link, caller)
+
     def _found_or_new(self, field: str, link: Any, ref: LinkRef | None, caller: Caller) -> Document:
         kind = LINKED[field]
-        if record := None if ref is None else self._candidates.match(kind, ref):
+        if record := self._found(kind, ref):
             return record
-        record = self._build(kind, {"name": link} if isinstance(link, str) else link, caller)
+        record = self._new(kind, link, caller)
         record["_id"] = next(self._temporary_ids)
         self.new.setdefault(field, []).append(record)
         self._candidates.add(kind, record)

@@ -138,15 +138,11 @@ class Creator:
                 refused[row] = problem
         if not kind.is_post:
             refused |= await remove_twins(self._database, kind, drafts)
-        refused |= await self._link(kind, drafts, lookups.resolver, expect_free=expect_free)
+        await self._link(kind, drafts, lookups.resolver, expect_free=expect_free)
         return drafts, refused, lookups.resolver.new
 
-    async def _link(
-        self, kind: Kind, drafts: Drafts, resolver: LinkResolver, *, expect_free: bool
-    ) -> Outcomes:
-        """Complete the documents, also those of new linked records, and embed the links of events. Remove
-        events that get too large."""
-        refused: Outcomes = {}
+    async def _link(self, kind: Kind, drafts: Drafts, resolver: LinkResolver, *, expect_free: bool) -> None:
+        """Complete the documents, also those of new linked records, and embed the links of events."""
         resolved = {
             row: resolver.resolve({name: row.data.get(name) for name in kind.links}, row.caller)
             for row in drafts
@@ -156,13 +152,8 @@ class Creator:
         others = [record for row, record in drafts.items() if not row.new_slug(kind)]
         await self._drafter.complete(kind, others, expect_free=expect_free)
         await self._drafter.complete_linked(resolver.new)
-        for row, record in list(drafts.items()):
-            try:
-                record.update(copies_of(resolved[row]))
-            except Problem as problem:
-                refused[row] = problem
-                del drafts[row]
-        return refused
+        for row, record in drafts.items():
+            record.update(copies_of(resolved[row]))
 
     async def _store(self, kind: Kind, drafts: Drafts, new: Linked) -> Outcomes:
         """Store records, and return what became of them. Those that conflict with other writers are missing:
