@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pymongo.errors import DuplicateKeyError, WriteError
 
-from service.mongo.bulk_writes import NoMatch, Update, update_each, update_one
+from service.mongo.bulk_writes import NoMatch, Update, update_each
 from service.mongo.client import Collection, Row
 from service.store import Store
 from tests.checker import agrees
@@ -38,27 +38,29 @@ async def test_updates_that_match_are_applied(tags: Collection) -> None:
     }
 
 
-@pytest.mark.parametrize("others", [0, 2])
-async def test_every_update_that_fails_has_its_own_error(tags: Collection, others: int) -> None:
-    before = await stored(tags)
-    bad = {
-        "another version": (update(1, version=2, name="New"), NoMatch),
-        "deleted": (update(99, name="New"), NoMatch),
-        "a slug that is taken": (update(2, slug="tag-3"), DuplicateKeyError),
-        "a field that cannot be set": (update(4, **{"slug.part": "x"}), WriteError),
+def failing() -> dict[Update, type[Exception]]:
+    return {
+        update(1, version=2, name="of another version"): NoMatch,
+        update(99, name="of a deleted record"): NoMatch,
+        update(2, slug="tag-3"): DuplicateKeyError,
+        update(4, **{"slug.part": "no field"}): WriteError,
     }
-    good = [update(id, name="New") for id in (5, 6)[:others]]
-    if not others:  # alone, each is sent as a command of its own
-        for one, error in bad.values():
-            failed = await update_each(tags, [one])
-            assert [type(each) for each in failed.values()] == [error]
-            with pytest.raises(error):
-                await update_one(tags, one)
-    else:
-        failed = await update_each(tags, [good[0], *(one for one, _ in bad.values()), good[1]])
-        assert {one: type(error) for one, error in failed.items()} == dict(bad.values())
-    changed = {one.query["_id"]: {"version": 2, "name": "New"} for one in good}
+
+
+async def test_every_update_that_fails_has_its_own_error(tags: Collection) -> None:
+    before, bad = await stored(tags), failing()
+    failed = await update_each(tags, [update(5, name="New"), *bad, update(6, name="New")])
+    assert {one: type(error) for one, error in failed.items()} == bad
+    changed = {id: {"version": 2, "name": "New"} for id in (5, 6)}
     assert await stored(tags) == {id: row | changed.get(id, {}) for id, row in before.items()}
+
+
+async def test_a_single_update_that_fails_raises_the_same_error(tags: Collection) -> None:
+    before = await stored(tags)
+    for bad, error in failing().items():
+        with pytest.raises(error):
+            await update_each(tags, [bad])
+    assert await stored(tags) == before
 
 
 async def test_of_two_updates_of_one_version_the_second_matches_nothing(tags: Collection) -> None:
@@ -67,14 +69,6 @@ async def test_of_two_updates_of_one_version_the_second_matches_nothing(tags: Co
     assert list(failed) == [twice[1]]
     assert isinstance(failed[twice[1]], NoMatch)
     assert (await stored(tags))[1]["name"] == "First"
-
-
-async def test_what_the_driver_refuses_does_not_fail_the_others(tags: Collection) -> None:
-    too_large = update(2, name="x" * 17_000_000)
-    good = [update(1, name="New"), update(3, name="New")]
-    failed = await update_each(tags, [good[0], too_large, good[1]])
-    assert list(failed) == [too_large]
-    assert {id for id, row in (await stored(tags)).items() if row.get("name") == "New"} == {1, 3}
 
 
 async def test_updates_of_many_records_by_two_processes(pair: tuple[Api, Api]) -> None:

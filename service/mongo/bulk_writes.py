@@ -8,13 +8,7 @@ from typing import Any
 
 from bson.errors import InvalidDocument
 from pymongo import UpdateOne
-from pymongo.errors import (
-    BulkWriteError,
-    DocumentTooLarge,
-    DuplicateKeyError,
-    OperationFailure,
-    WriteError,
-)
+from pymongo.errors import BulkWriteError, DocumentTooLarge, DuplicateKeyError, WriteError
 
 from service.mongo.client import DUPLICATE, Collection, Row, Session
 
@@ -22,8 +16,6 @@ MAX_GROUP = 32
 """Requests whose records are written with one command."""
 IMMUTABLE = 66
 """The server's error code for a change of an id."""
-TOO_LARGE = (10334, 17419)
-"""The server's error codes for a document above the size limit."""
 UNSTORABLE = (DocumentTooLarge, InvalidDocument, WriteError)
 """A document is refused, by the driver or by the server."""
 
@@ -61,17 +53,15 @@ async def insert_each(
 
 
 async def update_each(collection: Collection, updates: Sequence[Update]) -> dict[Update, Exception]:
-    """Update documents; return the error that `update_one` would have raised for each that failed."""
-    if len(updates) == 1:
-        return await _update_one_by_one(collection, updates)
+    """Update documents; return the error that `update_one` would have raised for each that failed. It raises
+    that of a single update."""
     try:
-        await collection.bulk_write([_reporting(update) for update in updates], ordered=False)
+        if len(updates) == 1:
+            await update_one(collection, updates[0])
+        else:
+            await collection.bulk_write([_failing_without_match(each) for each in updates], ordered=False)
     except BulkWriteError as error:
         return {updates[at]: one for at, one in _failures(error).items()}
-    except (*UNSTORABLE, OperationFailure) as error:
-        if isinstance(error, OperationFailure) and error.code not in TOO_LARGE:
-            raise
-        return await _update_one_by_one(collection, updates)
     return {}
 
 
@@ -81,7 +71,7 @@ async def update_one(collection: Collection, update: Update, session: Session | 
         raise NoMatch
 
 
-def _reporting(update: Update) -> UpdateOne:
+def _failing_without_match(update: Update) -> UpdateOne:
     """MongoDB reports which updates of a command fail, but not which of them match nothing. So those that
     match nothing must fail: as an upsert that can never be inserted, since it would change its own id."""
     return UpdateOne(update.query, update.change | {"$setOnInsert": {"_id": None}}, upsert=True)
@@ -91,10 +81,10 @@ def _failures(error: BulkWriteError) -> dict[int, Exception]:
     """The errors of single writes, by their positions; raises the error if it concerns all of them."""
     if error.details["writeConcernErrors"] or error.has_error_label("TransientTransactionError"):
         raise error
-    return {one["index"]: _single(one) for one in error.details["writeErrors"]}
+    return {one["index"]: _to_exception(one) for one in error.details["writeErrors"]}
 
 
-def _single(said: Row) -> Exception:
+def _to_exception(said: Row) -> Exception:
     if said["code"] == IMMUTABLE:
         return NoMatch()
     kind = DuplicateKeyError if said["code"] == DUPLICATE else WriteError
@@ -110,16 +100,6 @@ async def _insert_one_by_one(collection: Collection, rows: Sequence[Row]) -> dic
         except UNSTORABLE as error:
             if not violates(error, "_id"):  # otherwise it was inserted with the others
                 failed[row["_id"]] = error
-    return failed
-
-
-async def _update_one_by_one(collection: Collection, updates: Sequence[Update]) -> dict[Update, Exception]:
-    failed: dict[Update, Exception] = {}
-    for update in updates:
-        try:
-            await update_one(collection, update)
-        except (*UNSTORABLE, OperationFailure, NoMatch) as error:
-            failed[update] = error
     return failed
 
 

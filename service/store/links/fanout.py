@@ -19,13 +19,14 @@ from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.changes.feed import ChangeFeed
-from service.mongo.bulk_writes import TOO_LARGE
 from service.mongo.client import Database
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 
 log = logging.getLogger("kalends.fanout")
 EVENTS_PER_COMMAND = 500
 """Events updated per command."""
+TOO_LARGE = (10334, 17419)
+"""The server's error codes for a document above the size limit."""
 AFTER_RESTORE = "restore"
 """Token of a job that a restore leaves to the first service that runs."""
 ABANDONED_AFTER = timedelta(seconds=10)
