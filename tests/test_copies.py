@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -367,6 +368,23 @@ async def test_a_job_that_fails_does_not_stop_the_others(api: Api, monkeypatch: 
     await sweep_later(api.store)
     copied = await api.store.database["events"].distinct("venue.venue")
     assert copied == ["New"]
+
+
+async def test_a_job_is_kept_while_its_change_may_still_come(api: Api) -> None:
+    """Its process waits for MongoDB, writes at last, and is killed before it updates the copies."""
+    venue = await api.made("venues", venue="Old")
+    event = await api.event(venue=[venue["id"]])
+    jobs, query = api.store.database["fanout_jobs"], {"_id": venue["id"]}
+    await api.store.fanout.enqueue(VENUE, venue["id"])
+    await jobs.update_many({}, {"$set": {"at": datetime.now(UTC) - timedelta(seconds=30)}})
+    await api.store.maintain()
+    change = {"$set": {"venue": "New"}, "$inc": {"version": 1}}
+    await api.store.database["venues"].update_one(query, change)
+    await api.store.maintain()
+    assert (await api.get(f"/events/{event['id']}"))[1]["venue"]["venue"] == "New"
+    assert await jobs.count_documents({}) == 1
+    await sweep_later(api.store)
+    assert await jobs.count_documents({}) == 0
 
 
 # All together

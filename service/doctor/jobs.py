@@ -11,13 +11,13 @@ from service.changes.record_changes import REMOVED_TERMS
 from service.doctor.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
-from service.store.links.fanout import AFTER_RESTORE, FIELD
+from service.store.links.fanout import AFTER_RESTORE, FIELD, KEPT_FOR
 
 JOBS = "fanout_jobs"
 CLOCK_ERROR = timedelta(hours=1)
 """By how much the clocks of services may differ."""
-LEFT_AFTER = timedelta(minutes=1)
-"""A job older than this would have been run by the maintenance of any service."""
+LEFT_AFTER = 2 * KEPT_FOR
+"""A job older than this would have been deleted by the maintenance of any service."""
 
 
 async def find_jobs(scope: Scope) -> list[Finding]:

@@ -30,7 +30,10 @@ TOO_LARGE = (10334, 17419)
 AFTER_RESTORE = "restore"
 """Token of a job that a restore leaves to the first service that runs."""
 ABANDONED_AFTER = timedelta(seconds=10)
-"""A job older than this was left by a crashed process; a younger one may still wait for its change."""
+"""A job older than this was probably left by a crashed process: maintenance runs it."""
+KEPT_FOR = timedelta(minutes=1)
+"""Maintenance keeps a younger job and runs it again: its process may live and be waiting for MongoDB, so that
+the change is still to come."""
 FIELD = {name: field for field, name in EVENT.links.items()}
 """Name of a kind -> the event field that links to it."""
 POST = ("author", "status", "date_utc", "modified_utc")
@@ -71,15 +74,19 @@ class Fanout:
 
     async def run(self, job: Document) -> None:
         """Update the copies in all events, then delete the job, unless it was replaced by a newer one."""
+        await self._run(job)
+        await self._jobs.delete_one({"_id": job["_id"], "token": job["token"]})
+
+    async def _run(self, job: Document) -> None:
         name, _, id = job["_id"].partition(":")
         await self.update_copies(BY_NAME[name], int(id))
-        await self._jobs.delete_one({"_id": job["_id"], "token": job["token"]})
 
     async def resume_abandoned(self) -> None:
         """Run the jobs that crashed processes have left; one that fails does not stop the others."""
-        async for job in self._jobs.find({"at": {"$lt": self._site.now() - ABANDONED_AFTER}}):
+        now = self._site.now()
+        async for job in self._jobs.find({"at": {"$lt": now - ABANDONED_AFTER}}):
             try:
-                await self.run(job)
+                await (self._run(job) if job["at"] > now - KEPT_FOR else self.run(job))
             except WriteError:
                 log.exception("fan-out job %s failed; left to the next maintenance run", job["_id"])
 
