@@ -85,9 +85,7 @@ class ChangesHandlers:
 
     async def read(self, query: Document, problems: Problems, context: RenderContext) -> ReadChanges:
         """Changes, each with its representation."""
-        page = await self.store.feed.confirm(
-            lambda: self.store.changes(kinds_of(query), query, context.caller, problems)
-        )
+        page = await self.store.changes(kinds_of(query), query, context.caller, problems)
         return page, await self.render(page.changes, context)
 
     async def render(

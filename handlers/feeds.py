@@ -64,9 +64,7 @@ class FeedHandlers:
         if unchanged := is_long_feed_unchanged(request, long_tag):
             return OutgoingResponse(unchanged)
         lists = self.lists(query, chosen)
-        scan = await changes.confirm(
-            lambda: self.store.scan(self.kind, lists, context.caller, problems, MAX_SHORT_FEED)
-        )
+        scan = await self.store.scan(self.kind, lists, context.caller, problems, MAX_SHORT_FEED)
         tag = feed_tag(scan, url, context) if scan.is_complete else long_tag
         if unchanged := not_modified(request, tag) or not_modified_since(request, tag, modified):
             return OutgoingResponse(unchanged)
@@ -81,9 +79,7 @@ class FeedHandlers:
         """A single record."""
         chosen, context = requested_format(request, self.formats), RenderContext(self.site, request[CALLER])
         ref, sent = path_ref(request, self.kind), query_values(request, PasswordInput)
-        record = await self.store.feed.confirm(
-            lambda: self.store.read(self.kind, ref, context.caller, sent_password(request, sent))
-        )
+        record = await self.store.read(self.kind, ref, context.caller, sent_password(request, sent))
         zones = {record["timezone"]: (record["start_utc"], record["end_utc"])} if "timezone" in record else {}
         url = f"{self.kind.rest_url(self.site, record['_id'])}.{chosen.ending}"
         feed = Feed(self.kind, context, await self.store.instance(), url, record["modified_utc"], zones)

@@ -9,13 +9,18 @@ from bson import ObjectId, Timestamp
 from pymongo import ReadPreference
 from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
+from schemas import TAG
+from schemas.caller import EVERYBODY
 from schemas.errors import NotFound
+from schemas.kind import load
+from schemas.site import Site
 from service.changes.feed import ChangeFeed
 from service.mongo import client, write_clock
 from service.mongo.loaders import RecordLoader
 from service.mongo.write_clock import Clock, WriteClock, read_clock
 from service.store import Store
 from service.store.links import resolving
+from service.store.lists import pages
 from tests.conftest import Api
 
 KINDS = ("events", "venues", "organizers", "categories", "tags")
@@ -127,6 +132,38 @@ async def test_what_a_new_primary_may_have_answered_is_read_again(store: Store) 
     await feed.catch_up()
     assert await feed.confirm(read) == "current"
     assert await feed.confirm(read) == "there"
+
+
+async def test_a_read_during_which_the_new_primary_becomes_known_is_done_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have begun before the new primary had committed a write, and have caught up with it after."""
+    feed, answers = store.feed, iter(["too old", "current"])
+    monkeypatch.setattr(WriteClock, "knows_primary", True)
+
+    async def read() -> str:
+        await feed.catch_up()
+        return next(answers)
+
+    await feed.catch_up()
+    pretend_election(feed)
+    assert await feed.confirm(read) == "current"
+
+
+async def test_a_list_is_read_again_after_an_election(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no handler asks for it."""
+    await api.made("tags", name="Jazz")
+    store, read, is_stale = api.store, pages.aggregate, [True]
+
+    async def stale(*arguments: Any, **options: Any) -> Any:
+        return [] if is_stale and is_stale.pop() else await read(*arguments, **options)
+
+    await store.feed.catch_up()
+    pretend_election(store.feed)
+    monkeypatch.setattr(WriteClock, "knows_primary", True)
+    monkeypatch.setattr(pages, "aggregate", stale)
+    page = await store.page(TAG, load(TAG.query_schema, {"hide_empty": "false"}, Site()), EVERYBODY)
+    assert (page.total, is_stale) == (1, [])
 
 
 async def test_a_record_is_read_again_after_an_election(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

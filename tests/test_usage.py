@@ -12,6 +12,7 @@ from pymongo.errors import WriteError
 
 from schemas.site import Site
 from service.changes.feed import CHECKPOINT
+from service.migrations import recount
 from service.mongo.bulk_writes import insert_each
 from service.store import open_store
 from service.store.records.drafting import Drafter
@@ -161,6 +162,35 @@ async def test_lost_changes_are_counted_anew(api: Api, monkeypatch: pytest.Monke
     await api.store.log.update()
     assert await api.store.database["meta"].find_one({"_id": CHECKPOINT}) == checkpoint
     await api.store.maintain()
+    assert await differences(api.store) == []
+
+
+async def test_changes_while_lost_ones_are_counted_are_not_lost(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests read the change feed at every moment, also while it is closed to begin at the checkpoint."""
+    await api.event(**LINKS)
+    await differences(api.store)
+    await lose_changes(api.store, monkeypatch)
+    count, close = recount.count_events, api.store.feed.close
+
+    async def count_and_go_on(*arguments: Any) -> None:
+        await count(*arguments)
+        await api.event(**LINKS)
+
+    async def close_slowly() -> None:
+        await close()
+        reading.append(asyncio.create_task(api.store.feed.catch_up()))
+        await asyncio.sleep(0.1)
+
+    reading: list[Any] = []
+    monkeypatch.setattr(recount, "count_events", count_and_go_on)
+    monkeypatch.setattr(api.store.feed, "close", close_slowly)
+    await api.store.maintain()
+    monkeypatch.undo()
+    await asyncio.gather(*reading)
+    assert reading
+    await api.event(**LINKS)
     assert await differences(api.store) == []
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from time import monotonic
 from typing import Any
 
-from bson import Timestamp
+from bson import ObjectId, Timestamp
 from pymongo.change_stream import DatabaseChangeStream
 from pymongo.errors import PyMongoError
 
@@ -18,11 +18,13 @@ from schemas import KINDS
 from schemas.errors import Problem, Unavailable
 from service.changes.event_changes import PIPELINE, EventChange, is_counters_only
 from service.changes.record_changes import RecordChange, parse_event, parse_record
-from service.changes.restores import MAX_ATTEMPTS, Restores
+from service.changes.restores import Restores
 from service.mongo.client import HISTORY_LOST, Database, Result, close_stream, utc
 from service.mongo.coalescing import Batcher
 from service.mongo.write_clock import Clock, WriteClock
 
+MAX_ATTEMPTS = 10
+"""How often a read is repeated because of restores or elections."""
 MAX_EVENT_CHANGES = 4096
 """Number of changes to events kept in memory."""
 CHECKPOINT = "change_log"
@@ -43,9 +45,9 @@ class ChangeFeed:
         """The time up to which all changes were read."""
         self.unlogged: deque[RecordChange] = deque()
         """Changes since the checkpoint of the change log."""
-        self._uncounted: deque[Timestamp] = deque()  # the times of those that change usage counters
         self.has_lost_changes = False
         """Whether changes since that checkpoint cannot be read, so that all records must be compared."""
+        self._is_repaired = False
         self.batcher = Batcher[None, None](self._read_on)
         self._events: deque[EventChange] = deque(maxlen=MAX_EVENT_CHANGES)
         self.next_event = 0
@@ -68,24 +70,30 @@ class ChangeFeed:
         return self.position
 
     async def confirm(self, read: Callable[[], Awaitable[Result]]) -> Result:
-        """Run a read, again if it may be outdated: after a restore, or after an election."""
-        return await self.restores.confirm(lambda: self._confirm_primary(read), self.catch_up)
-
-    async def _confirm_primary(self, read: Callable[[], Awaitable[Result]]) -> Result:
-        """Run a read, again if it may have gone to a new primary that has not committed a write of its own
-        term yet: until then its majority reads may be older than acknowledged writes."""
+        """Run a read, again if it may be outdated: if a restore has replaced the records meanwhile, or if it
+        may have gone to a new primary that had not committed a write of its own term yet. Until then majority
+        reads of a primary may be older than acknowledged writes."""
         for _ in range(MAX_ATTEMPTS):
-            if not self.clock.knows_primary:
+            if not (self.clock.knows_primary and self.restores.is_ruled_out):
                 await self.catch_up()
+            generation, problem = self._generation, None
             try:
                 result = await read()
-            except Problem:
-                if self.clock.knows_primary:
-                    raise
-            else:
-                if self.clock.knows_primary:
-                    return result
+            except Problem as error:
+                problem = error
+            knew_primary = self.clock.knows_primary
+            if not self.restores.is_ruled_out:
+                await self.catch_up()
+            if knew_primary and self._generation == generation:
+                if problem:
+                    raise problem
+                return result
         raise Unavailable
+
+    @property
+    def _generation(self) -> tuple[ObjectId | None, str | None]:
+        """The election of the primary and the identity of the records, as they were read last."""
+        return self.clock.last and self.clock.last.election, self.restores.records
 
     def has_changed(self, plural: str, position: int) -> bool:
         """Whether a record of this kind has changed since a position, not counting its usage counters."""
@@ -102,15 +110,23 @@ class ChangeFeed:
 
     def has_uncounted(self, until: Timestamp) -> bool:
         """Whether a change to usage counters up to a time may not be counted yet."""
-        return self.has_lost_changes or bool(self._uncounted and self._uncounted[0] <= until)
+        return self.has_lost_changes or any(
+            change.at <= until and change.event and change.event.steps for change in self.unlogged
+        )
 
     def drop_logged(self, until: Timestamp) -> None:
         while self.unlogged and self.unlogged[0].at <= until:
             self.unlogged.popleft()
-        while self._uncounted and self._uncounted[0] <= until:
-            self._uncounted.popleft()
+
+    def reopen(self) -> None:
+        """Begin at the checkpoint of the change log again, after it was repaired: the next call of `catch_up`
+        opens a new stream. Not here, since a thread may be reading."""
+        self._is_repaired = True
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
+        if self._is_repaired:
+            self._is_repaired = self.has_lost_changes = False
+            await self.close()
         was_open, started = self._stream is not None, monotonic()
         try:
             clock, is_new, changes = await self.clock.read(), False, list[Document]()
@@ -123,15 +139,13 @@ class ChangeFeed:
             if not was_open and not is_lost:
                 raise
             return await self._read_on(())  # once more, with a new stream
-        self.restores.read_at = started
-        if is_new and self.clock.last:
+        self.clock.last, self.time, self.restores.read_at = clock, clock.time, started
+        if is_new:
             self._forget()
             self.restores.notice()
-            self.last_change = self.clock.last.time
+            self.last_change = clock.time
         for change in changes:
             self._add(change)
-        if self.clock.last:
-            self.time = self.clock.last.time
         return {}
 
     def _read(self, clock: Clock) -> tuple[bool, list[Document]]:
@@ -145,9 +159,7 @@ class ChangeFeed:
             self._stream, old = self._watch(clock.time), stream
             stream = self._stream
             close_stream(old)
-        found = self.restores.records_only(iter(stream.try_next, None))
-        self.clock.last = clock
-        return is_new, found
+        return is_new, self.restores.records_only(iter(stream.try_next, None))
 
     def _watch(self, start: Timestamp) -> DatabaseChangeStream[Document]:
         # By default a stream starts at the last applied write. It may be later than the majority commit
@@ -165,21 +177,18 @@ class ChangeFeed:
     def _add(self, said: Mapping[str, Any]) -> None:
         self.position += 1
         self.last_change = max(self.last_change, said["clusterTime"])
-        plural = said["ns"]["coll"]
         if not is_counters_only(said):
-            self._changed[plural] = self.position
+            self._changed[said["ns"]["coll"]] = self.position
         if event := parse_event(said):
             self._events.append(event)
             self.next_event += 1
         if change := parse_record(said, event):
             self.unlogged.append(change)
-        if event and event.steps:
-            self._uncounted.append(event.at)
 
     def _forget(self) -> None:
         """Drop all changes, as some may be missing, and go to a position at which nothing was read yet."""
-        for changes in (self._events, self.unlogged, self._uncounted):
-            changes.clear()  # the stream begins at the checkpoint again
+        self._events.clear()
+        self.unlogged.clear()  # the stream begins at the checkpoint again
         self.next_event += 1
         self.position += 1
         self._changed = dict.fromkeys(self._changed, self.position)

@@ -8,24 +8,21 @@ longer than that, so that nobody uses the records while they are replaced.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from time import monotonic
-from typing import Any
 
 import pymongo.database
 from bson import Timestamp
 from pymongo.errors import PyMongoError
 
-from schemas.errors import Problem, Unavailable, UnderRestore
+from schemas.errors import UnderRestore
 from schemas.kind import Document
 from service.changes.event_changes import MARKER
-from service.mongo.client import Database, Result, utc
+from service.mongo.client import Database, utc
 
 FRESH_SECONDS = 1.0
 """How long a process relies on what it knows about restores."""
-MAX_ATTEMPTS = 10
-"""How often a read is repeated because of restores or elections."""
 REPLACING = (
     "a restore is replacing all records, and every request is answered with 503; "
     "if it was interrupted, run `kalends restore` again"
@@ -75,26 +72,6 @@ class Restores:
         """Raise UnderRestore while the records are replaced."""
         if self.is_under_way:
             raise UnderRestore
-
-    async def confirm(
-        self, read: Callable[[], Awaitable[Result]], catch_up: Callable[[], Awaitable[Any]]
-    ) -> Result:
-        """Run a read, again if all records were replaced meanwhile; `catch_up` reads the change feed."""
-        for _ in range(MAX_ATTEMPTS):
-            if not self.is_ruled_out:
-                await catch_up()
-            records, problem = self.records, None
-            try:
-                result = await read()
-            except Problem as error:
-                problem = error
-            if not self.is_ruled_out:
-                await catch_up()
-            if self.records == records:
-                if problem:
-                    raise problem
-                return result
-        raise Unavailable
 
     def learn(
         self, database: pymongo.database.Database[Document], checkpoint: str, until: Timestamp

@@ -56,7 +56,7 @@ async def _begin(scope: Scope) -> None:
     """Begin the log anew and count all events, as at the first start after a restore."""
     await scope.database["meta"].delete_one(QUERY)
     await recount_if_needed(scope.database, log_progress)
-    await _reopen(scope)
+    scope.store.feed.reopen()
 
 
 async def _set_back(scope: Scope, stored: Document) -> None:
@@ -65,17 +65,12 @@ async def _set_back(scope: Scope, stored: Document) -> None:
     now = await snapshot_time(scope.database)
     at = min(now, Timestamp(last["at"], 1)) if last and is_time(last["at"]) else now
     await scope.database["meta"].update_one({**QUERY, "at": stored["at"]}, {"$set": {"at": at}})
-    await _reopen(scope)
+    scope.store.feed.reopen()
 
 
 async def _recover(scope: Scope) -> None:
     await recover(scope.database, log_progress, scope.store.log.repair)
-    await _reopen(scope)
-
-
-async def _reopen(scope: Scope) -> None:
-    await scope.store.feed.close()
-    scope.store.feed.has_lost_changes = False
+    scope.store.feed.reopen()
 
 
 async def find_rows(scope: Scope) -> list[Finding]:

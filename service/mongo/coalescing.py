@@ -57,7 +57,6 @@ class Batcher(Generic[Key, Value]):
         # In the context of the first caller: log lines about the batch have the id of that request.
         first = self._contexts[next(iter(self._waiting))]
         task = asyncio.create_task(self._load_waiting(), context=first)
-        self.batches += 1
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         if self._slow_seconds is not None:
@@ -75,6 +74,7 @@ class Batcher(Generic[Key, Value]):
 
     async def _load_waiting(self) -> None:
         batch = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._max_batch))}
+        self.batches += bool(batch)  # another one may have taken all
         for key in batch:
             del self._contexts[key]
         try:

@@ -28,8 +28,8 @@ class Ids:
         return (await self.many(space, 1))[0]
 
     async def many(self, space: str, number: int) -> list[int]:
-        free = self._free[space]
         async with self._lock:
+            free = self._free[space]
             if len(free) < number:
                 free.extend(await self._block(space, max(number, self._sizes[space])))
                 self._sizes[space] = min(2 * self._sizes[space], MAX_BLOCK)
@@ -41,8 +41,9 @@ class Ids:
 
     async def raise_to(self, space: str, highest: int) -> None:
         """Do not assign ids up to this one."""
-        await self._counters.update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)
-        self._free[space] = deque(id for id in self._free[space] if id > highest)
+        async with self._lock:
+            await self._counters.update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)
+            self._free[space] = deque(id for id in self._free[space] if id > highest)
 
     def forget(self) -> None:
         """Drop the ids that are reserved: others may have them after a restore."""

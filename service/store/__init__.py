@@ -124,8 +124,7 @@ class Store:
         await self.fanout.resume_abandoned()
         if self.feed.has_lost_changes:
             await recover(self.database, log_progress, self.log.repair)
-            await self.feed.close()  # it begins at the new checkpoint
-            self.feed.has_lost_changes = False
+            self.feed.reopen()
         await self.log.update()
 
     async def is_alive(self) -> bool:

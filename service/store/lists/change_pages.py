@@ -19,7 +19,7 @@ from service.changes.log import ChangeLog
 from service.changes.log_rows import LOG, Checkpoint
 from service.mongo.client import Database, collections
 from service.mongo.loaders import HEAD_FIELDS, find_in_many
-from service.store.lists.pages import MAX_ATTEMPTS, Lists
+from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery
 from service.store.lists.told_changes import Teller
 
@@ -56,25 +56,17 @@ class Changes:
         self, kinds: Sequence[Kind], query: Mapping[str, Any], caller: Caller, problems: Problems
     ) -> ChangesPage:
         """The next changes after the token `since`; none without one."""
-        try:
-            return await self._current_page(kinds, query, caller, problems)
-        except PyMongoError as error:  # streams go on when MongoDB is available again
-            raise Unavailable from error
 
-    async def _current_page(
-        self, kinds: Sequence[Kind], query: Mapping[str, Any], caller: Caller, problems: Problems
-    ) -> ChangesPage:
-        """As for lists, records that the filter names may come from a cache: if one of them turns out to have
-        changed, all is read again."""
-        for _ in range(MAX_ATTEMPTS):
-            position = self._feed.position
-            filter = await self._lists.query(EVENT, {**query, "any_date": True}, caller, problems)
+        async def read(filter: ListQuery) -> ChangesPage:
             await self._log.catch_up()
             page = await self._page(kinds, query, filter, caller)
             await self._feed.catch_up()
-            if not any(self._feed.has_changed(plural, position) for plural in filter.resolved):
-                return page
-        raise Unavailable
+            return page
+
+        try:
+            return await self._lists.read(EVENT, {**query, "any_date": True}, caller, problems, read)
+        except PyMongoError as error:  # streams go on when MongoDB is available again
+            raise Unavailable from error
 
     async def _page(
         self, kinds: Sequence[Kind], query: Mapping[str, Any], filter: ListQuery, caller: Caller

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.caller import Caller
@@ -10,7 +10,7 @@ from schemas.errors import PageNotFound, Problems, Unavailable
 from schemas.event import EVENT
 from schemas.kind import Document, Kind, load
 from service.changes.feed import ChangeFeed
-from service.mongo.client import Database, aggregate, collections
+from service.mongo.client import Database, Result, aggregate, collections
 from service.mongo.coalescing import Batcher
 from service.mongo.loaders import aggregate_many
 from service.store.lists.event_filters import event_list
@@ -57,15 +57,30 @@ class Lists:
     async def page(
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> Page:
-        """Find a page. Records that filters name may come from a cache: if one of them turns out to have
-        changed, the page is read again."""
-        for _ in range(MAX_ATTEMPTS):
-            position = self._feed.position
-            asked = await self.query(kind, query, caller, problems)
-            page = await self._page(query, asked)
-            if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
-                return found(page, kind, query)
-        raise Unavailable
+        page = await self.read(kind, query, caller, problems, lambda asked: self._page(query, asked))
+        return found(page, kind, query)
+
+    async def read(
+        self,
+        kind: Kind,
+        query: Mapping[str, Any],
+        caller: Caller,
+        problems: Problems,
+        read: Callable[[ListQuery], Awaitable[Result]],
+    ) -> Result:
+        """Translate query parameters, and run a read that ends with `feed.catch_up`. Records that filters
+        name may come from a cache: if one of them turns out to have changed, all is done again."""
+
+        async def attempt() -> Result:
+            for _ in range(MAX_ATTEMPTS):
+                position = self._feed.position
+                asked = await self.query(kind, query, caller, problems)
+                result = await read(asked)
+                if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
+                    return result
+            raise Unavailable
+
+        return await self._feed.confirm(attempt)
 
     async def scan(
         self,
@@ -76,8 +91,12 @@ class Lists:
         max_records: int,
     ) -> Scan:
         """Find the records of whole lists, without their content, unless they are more than `max_records`."""
-        lists = [await self.query(kind, query, caller, problems) for query in queries]
-        return await scan(self._collection(kind.plural), lists, max_records)
+
+        async def attempt() -> Scan:
+            lists = [await self.query(kind, query, caller, problems) for query in queries]
+            return await scan(self._collection(kind.plural), lists, max_records)
+
+        return await self._feed.confirm(attempt)
 
     async def scan_all(self, kind: Kind) -> Scan:
         """Find all records of a kind, in the order of their ids."""

@@ -29,12 +29,12 @@ class Reader:
         return record
 
     async def find_or_none(self, kind: Kind, ref: Ref) -> Document | None:
-        return await self._feed.confirm(lambda: self._load(self.records, kind, ref))
+        return await self._load(self.records, kind, ref)
 
     async def _load(self, loader: RecordLoader, kind: Kind, ref: Ref) -> Document | None:
         if not kind.is_post:  # terms are shown with the number of their events
             await self._log.catch_up_counters()
-        return await loader.load(kind.plural, ref)
+        return await self._feed.confirm(lambda: loader.load(kind.plural, ref))
 
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
         """The records that exist of these ids."""
