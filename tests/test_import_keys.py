@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pymongo.errors import WriteError
 
-from schemas import EVENT
+from schemas import CATEGORY, EVENT, Kind
 from schemas.caller import EVERYBODY
 from schemas.errors import Unavailable
 from service.imports.ndjson.lines import ImportLine, ImportRow, parse_lines
@@ -24,15 +24,18 @@ TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 
 
 def rows_of(store: Store, number: int = 5) -> list[ImportRow]:
-    bodies = [{"title": f"Event {at}", "tags": ["one"], **TIMES} for at in range(number)]
+    return parsed(store, EVENT, [{"title": f"Event {at}", "tags": ["one"], **TIMES} for at in range(number)])
+
+
+def parsed(store: Store, kind: Kind, bodies: list[dict[str, Any]]) -> list[ImportRow]:
     lines = [ImportLine(at, json.dumps(body).encode(), bytes([at])) for at, body in enumerate(bodies)]
-    rows, refused = parse_lines(lines, EVENT, store.site, ignore_unknown=False)
+    rows, refused = parse_lines(lines, kind, store.site, ignore_unknown=False)
     assert not refused
     return rows
 
 
-async def imported(store: Store, rows: list[ImportRow]) -> LineResults:
-    return await import_rows(store.creator, EVENT, EVERYBODY, rows)
+async def imported(store: Store, rows: list[ImportRow], kind: Kind = EVENT) -> LineResults:
+    return await import_rows(store.creator, kind, EVERYBODY, rows)
 
 
 async def test_lines_are_imported_once(store: Store) -> None:
@@ -42,6 +45,16 @@ async def test_lines_are_imported_once(store: Store) -> None:
     known = set(await store.imported.find(EVENT, [*(row.fingerprint for row in rows), b"other"]))
     assert known == {row.fingerprint for row in rows}
     await agrees(store)
+
+
+async def test_of_categories_that_are_stored_together_only_those_of_before_are_the_same(api: Api) -> None:
+    parent = await api.made("categories", name="Music")
+    names = ("Jazz", "Blues", "Folk")
+    rows = parsed(api.store, CATEGORY, [{"name": name, "parent": parent["id"]} for name in names])
+    assert await imported(api.store, rows[1:2], CATEGORY) == {1: "new"}
+    assert await imported(api.store, rows, CATEGORY) == {0: "new", 1: "same", 2: "new"}
+    assert await api.store.database["categories"].count_documents({}) == 4
+    await agrees(api.store)
 
 
 async def test_two_imports_at_once_store_each_line_once(pair: tuple[Api, Api]) -> None:

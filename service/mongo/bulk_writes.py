@@ -84,11 +84,11 @@ def _failures(error: BulkWriteError) -> dict[int, Exception]:
     return {one["index"]: _to_exception(one) for one in error.details["writeErrors"]}
 
 
-def _to_exception(said: Row) -> Exception:
-    if said["code"] == IMMUTABLE:
+def _to_exception(write_error: Row) -> Exception:
+    if write_error["code"] == IMMUTABLE:
         return NoMatch()
-    kind = DuplicateKeyError if said["code"] == DUPLICATE else WriteError
-    return kind(said["errmsg"], said["code"], said)
+    kind = DuplicateKeyError if write_error["code"] == DUPLICATE else WriteError
+    return kind(write_error["errmsg"], write_error["code"], write_error)
 
 
 async def _insert_one_by_one(collection: Collection, rows: Sequence[Row]) -> dict[Any, Exception]:
@@ -98,14 +98,15 @@ async def _insert_one_by_one(collection: Collection, rows: Sequence[Row]) -> dic
         try:
             await collection.insert_one(row)
         except UNSTORABLE as error:
-            if not violates(error, "_id"):  # otherwise it was inserted with the others
+            if not violates(error, row, "_id"):  # otherwise it was inserted with the others
                 failed[row["_id"]] = error
     return failed
 
 
-def violates(error: Exception, field: str) -> bool:
-    """Whether a value of this field, which has a unique index, is taken."""
-    return isinstance(error, DuplicateKeyError) and field in (error.details or {}).get("keyPattern", ())
+def violates(error: Exception, row: Row, field: str) -> bool:
+    """Whether it is the value of a row in this field, which has a unique index, that is taken."""
+    taken = (error.details or {}).get("keyValue", {}) if isinstance(error, DuplicateKeyError) else {}
+    return field in taken and taken[field] == row.get(field)
 
 
 async def insert_missing(collection: Collection, rows: Sequence[Row]) -> list[Any]:

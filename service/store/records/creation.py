@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 
-from bson import Binary
 from pymongo.errors import DuplicateKeyError
 
 from schemas import KINDS
@@ -131,7 +130,7 @@ class Creator:
                 fields = self._drafter.normalize(kind, row.data, row.caller, lookups, problems=row.problems)
                 drafts[row] = self._drafter.build(kind, row.data, row.caller, fields)
                 if row.import_key:
-                    drafts[row]["import_key"] = Binary(row.import_key)
+                    drafts[row]["import_key"] = row.import_key
                 if row.id:
                     drafts[row]["_id"] = row.id
             except Problem as problem:
@@ -177,7 +176,7 @@ class Creator:
             if error is None:
                 # With a key, as every other request with this key is answered.
                 outcomes[row] = record if row.conditions.key else current.get(record["_id"], record)
-            elif violates(error, "import_key"):
+            elif violates(error, record, "import_key"):
                 outcomes[row] = AlreadyImported()
             elif isinstance(error, CONFLICTS):
                 continue
