@@ -66,6 +66,6 @@ async def test_an_aborted_transaction_is_repeated(store: Store, monkeypatch: pyt
         if len(attempts) == 1:
             await abort_abandoned_transactions(store.client)
 
-    await in_transaction(store.client, work)
+    await in_transaction(store.database, work)
     assert len(attempts) == 2
     assert await written(store) == 2

@@ -285,7 +285,7 @@ def test_a_primary_that_commits_nothing_has_lost_its_majority(
     clock = WriteClock(Member())  # type: ignore[arg-type]
     for number in range(len(said)):
         monkeypatch.setattr(write_clock, "monotonic", lambda seconds=float(number * 2): seconds)
-        clock.last = clock.judge(said[number])
+        clock.last = clock.observe(said[number])
     assert clock.has_lost_primary is is_lost
 
 

@@ -21,8 +21,7 @@ from pymongo.errors import OperationFailure
 from schemas.caller import Role
 from schemas.dates import EPOCH
 from schemas.event_representation import LINKED
-from service.changes.event_changes import MARKER
-from service.changes.restores import RestoreUnderWay
+from service.changes.restores import MARKER, RestoreUnderWay
 from service.doctor.checks import STAGES
 from service.doctor.runner import Examination
 from service.doctor.scope import Scope

@@ -14,7 +14,7 @@ from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
 from schemas.zones import parse_zone
-from service.changes.event_changes import FACTS, SEARCHED
+from service.changes.list_fields import FACTS, SEARCHED
 from service.store import Store
 from service.store.lists import pages, totals
 from service.store.lists.event_filters import DATES

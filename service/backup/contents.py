@@ -9,8 +9,8 @@ from bson import Timestamp
 
 from schemas import KINDS
 from schemas.kind import Document
+from service.changes.change import REMOVED_TERMS
 from service.changes.log_rows import LOG
-from service.changes.record_changes import REMOVED_TERMS
 
 RECORDS = tuple(kind.plural for kind in KINDS)
 CONTENTS = (*RECORDS, "words", "counters", "fanout_jobs", REMOVED_TERMS, "undo", "idempotency_keys")

@@ -11,25 +11,22 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import pymongo
-from bson import Timestamp
 
 from schemas.dates import EPOCH
 from schemas.event_representation import LINKED
 from service.backup.contents import WEBHOOKS, Header
 from service.backup.loading import PREFIX, drop_loaded
-from service.changes.event_changes import MARKER
+from service.changes.change import REMOVED_TERMS
 from service.changes.feed import CHECKPOINT
 from service.changes.log import CLOCK_ERROR
 from service.changes.log_rows import LOG, begin_log
-from service.changes.record_changes import REMOVED_TERMS
-from service.changes.restores import FRESH_SECONDS
+from service.changes.restores import FRESH_SECONDS, MARKER
 from service.commands.migrating import StepProgress
 from service.migrations import FORM, prepare
-from service.migrations.recount import set_checkpoint
+from service.migrations.recount import set_checkpoint, snapshot_time
 from service.mongo.client import Database, utc
 from service.mongo.indexes import INDEX_BUILD_SECONDS
 from service.mongo.instance import INSTANCE
-from service.mongo.write_clock import read_clock
 from service.store.links.fanout import AFTER_RESTORE
 
 SETTLE_SECONDS = FRESH_SECONDS + 4.0
@@ -65,15 +62,11 @@ async def switch(database: Database, header: Header, names: Iterable[str]) -> No
         await database["meta"].replace_one(INSTANCE, header.instance, upsert=True)
         await database["meta"].replace_one({"_id": "form"}, {"number": header.form}, upsert=True)
         if header.form == FORM:
-            await set_checkpoint(database, await now(database), await begin_log(database))
+            await set_checkpoint(database, await snapshot_time(database), await begin_log(database))
         await prepare(database, StepProgress().show)
         await enqueue_jobs(database, header)
         await continue_webhooks(database)
         await drop_loaded(database)
-
-
-async def now(database: Database) -> Timestamp:
-    return (await asyncio.to_thread(read_clock, database.delegate)).time
 
 
 async def raise_counters(database: Database) -> None:

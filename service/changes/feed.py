@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from itertools import islice
 from time import monotonic
@@ -16,8 +16,7 @@ from pymongo.errors import PyMongoError
 
 from schemas import KINDS
 from schemas.errors import Problem, Unavailable
-from service.changes.event_changes import PIPELINE, EventChange, is_counters_only
-from service.changes.record_changes import RecordChange, parse_event, parse_record
+from service.changes.change import PIPELINE, Change, parse
 from service.changes.restores import Restores
 from service.mongo.client import HISTORY_LOST, Database, Result, close_stream, utc
 from service.mongo.coalescing import Batcher
@@ -43,13 +42,13 @@ class ChangeFeed:
         self.restores = Restores()
         self.time = Timestamp(0, 1)
         """The time up to which all changes were read."""
-        self.unlogged: deque[RecordChange] = deque()
+        self.unlogged: deque[Change] = deque()
         """Changes since the checkpoint of the change log."""
         self.has_lost_changes = False
         """Whether changes since that checkpoint cannot be read, so that all records must be compared."""
         self._is_repaired = False
         self.batcher = Batcher[None, None](self._read_on)
-        self._events: deque[EventChange] = deque(maxlen=MAX_EVENT_CHANGES)
+        self._events: deque[Change] = deque(maxlen=MAX_EVENT_CHANGES)
         self.next_event = 0
         """The number of the next change to an event."""
         self.position = 0
@@ -99,7 +98,7 @@ class ChangeFeed:
         """Whether a record of this kind has changed since a position, not counting its usage counters."""
         return self._changed[plural] > position
 
-    def events_since(self, number: int) -> list[EventChange] | None:
+    def events_since(self, number: int) -> list[Change] | None:
         """The changes to events from a number on; None if they are not in memory any more."""
         oldest = self.next_event - len(self._events)
         return list(islice(self._events, number - oldest, None)) if number >= oldest else None
@@ -110,9 +109,7 @@ class ChangeFeed:
 
     def has_uncounted(self, until: Timestamp) -> bool:
         """Whether a change to usage counters up to a time may not be counted yet."""
-        return self.has_lost_changes or any(
-            change.at <= until and change.event and change.event.steps for change in self.unlogged
-        )
+        return self.has_lost_changes or any(change.at <= until and change.steps for change in self.unlogged)
 
     def drop_logged(self, until: Timestamp) -> None:
         while self.unlogged and self.unlogged[0].at <= until:
@@ -144,8 +141,8 @@ class ChangeFeed:
             self._forget()
             self.restores.notice()
             self.last_change = clock.time
-        for change in changes:
-            self._add(change)
+        for change_event in changes:
+            self._add(parse(change_event))
         return {}
 
     def _read(self, clock: Clock) -> tuple[bool, list[Document]]:
@@ -174,15 +171,15 @@ class ChangeFeed:
         )
         return stream
 
-    def _add(self, said: Mapping[str, Any]) -> None:
+    def _add(self, change: Change) -> None:
         self.position += 1
-        self.last_change = max(self.last_change, said["clusterTime"])
-        if not is_counters_only(said):
-            self._changed[said["ns"]["coll"]] = self.position
-        if event := parse_event(said):
-            self._events.append(event)
+        self.last_change = max(self.last_change, change.at)
+        if not change.is_counters_only:
+            self._changed[change.plural] = self.position
+        if change.is_listed:
+            self._events.append(change)
             self.next_event += 1
-        if change := parse_record(said, event):
+        if change.is_logged:
             self.unlogged.append(change)
 
     def _forget(self) -> None:

@@ -22,11 +22,10 @@ from schemas.errors import Unavailable
 from schemas.kind import Document, Kind
 from schemas.site import Site
 from service.background import BackgroundTasks
-from service.changes.event_changes import EventChange
+from service.changes.change import REMOVED, REMOVED_TERMS, Change
 from service.changes.feed import CHECKPOINT, ChangeFeed
 from service.changes.log_rows import LogRows
-from service.changes.record_changes import REMOVED, REMOVED_TERMS
-from service.mongo.client import Client, Database, collections, utc
+from service.mongo.client import Database, collections, utc
 
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 1.0
 """Pause between two updates, unless a reader waits: many changes are counted by few updates."""
@@ -43,7 +42,7 @@ MAX_LOST_RECORDS = 50_000
 CLOCK_ERROR = timedelta(hours=1)
 """By how much clocks of services may differ from that of MongoDB."""
 
-Count = Callable[[Collection[EventChange], Timestamp], Awaitable[None]]
+Count = Callable[[Collection[Change], Timestamp], Awaitable[None]]
 """Adds changes to the usage counters: all up to a time since the checkpoint."""
 
 
@@ -52,7 +51,6 @@ class ChangeLog:
 
     def __init__(
         self,
-        client: Client,
         database: Database,
         site: Site,
         feed: ChangeFeed,
@@ -60,7 +58,7 @@ class ChangeLog:
         tasks: BackgroundTasks,
     ) -> None:
         self._feed, self._count, self._tasks = feed, count, tasks
-        self._rows, self._collection = LogRows(client, database, site), collections(database)
+        self._rows, self._collection = LogRows(database, site), collections(database)
         self.checkpoint = self._rows.checkpoint
         self._turn = asyncio.Lock()
         self._is_scheduled = False
@@ -116,7 +114,7 @@ class ChangeLog:
             self._feed.drop_logged(checkpoint.at)
             changes = [change for change in self._feed.unlogged if change.at <= until]
             if changes:
-                await self._count([change.event for change in changes if change.event], until)
+                await self._count(changes, until)
             if await self._rows.append_changes(changes, checkpoint, until):
                 self._feed.drop_logged(until)
             if not changes and until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:

@@ -12,10 +12,10 @@ from bson import Timestamp
 from schemas import EVENT
 from schemas.kind import Document
 from schemas.site import Site
-from service.changes.event_changes import FACTS
+from service.changes.change import Change
 from service.changes.feed import CHECKPOINT
-from service.changes.record_changes import RecordChange
-from service.mongo.client import Client, Database, Session, collections, in_transaction, utc
+from service.changes.list_fields import FACTS, changed
+from service.mongo.client import Database, Session, collections, in_transaction, utc
 
 LOG = "changes"
 """The collection."""
@@ -35,15 +35,15 @@ class Checkpoint(NamedTuple):
 class LogRows:
     """Appends rows to the log."""
 
-    def __init__(self, client: Client, database: Database, site: Site) -> None:
-        self._client, self._site, self._collection = client, site, collections(database)
+    def __init__(self, database: Database, site: Site) -> None:
+        self._database, self._site, self._collection = database, site, collections(database)
 
     async def checkpoint(self) -> Checkpoint:
         found = await self._collection("meta").find_one({"_id": CHECKPOINT})
         return Checkpoint(found["at"], found["number"], found["log"]) if found else Checkpoint()
 
     async def append_changes(
-        self, changes: Sequence[RecordChange], checkpoint: Checkpoint, until: Timestamp
+        self, changes: Sequence[Change], checkpoint: Checkpoint, until: Timestamp
     ) -> bool:
         """Append all changes between a checkpoint and a time, and move the checkpoint to it; return False if
         another process has moved it meanwhile."""
@@ -65,7 +65,7 @@ class LogRows:
             while not await self._append(rows[first : first + ROWS_PER_TRANSACTION], read, read.at):
                 read = await self.checkpoint()
 
-    async def _append_events_of(self, change: RecordChange) -> None:
+    async def _append_events_of(self, change: Change) -> None:
         """Append the events of a category that was moved: they are in other lists now."""
         found = self._collection(EVENT.plural).find({"categories._id": change.id}, {"_id": 1})
         row = self.row(EVENT.plural, 0, "changed", change.at) | {"touched": ["categories"]}
@@ -83,21 +83,23 @@ class LogRows:
                 await self._collection(LOG).insert_many(numbered, session=session)
             return bool(done.matched_count)
 
-        return await in_transaction(self._client, work)
+        return await in_transaction(self._database, work)
 
-    def _row_of(self, change: RecordChange) -> Document:
+    def _row_of(self, change: Change) -> Document:
         row = self.row(change.plural, change.id, change.action, change.at)
-        row["touched"] = sorted(FACTS & change.touched)
-        return row if change.was is None else row | {"was": change.was, "now": change.now}
+        row["touched"] = sorted(FACTS & (change.touched or set()))
+        if change.was is None or change.new is None:
+            return row
+        return row | {"was": change.was, "now": changed(change.was, change.new)}
 
     def row(self, plural: str, id: int, action: str, at: Timestamp) -> Document:
         expires = self._site.now() + self._site.changes_kept
         return {"kind": plural, "id": id, "action": action, "at": utc(at), "expires_at": expires}
 
 
-def batches(changes: Sequence[RecordChange]) -> Iterator[list[RecordChange]]:
+def batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
     """Batches that end where the time changes: all changes of a transaction have the same time."""
-    batch: list[RecordChange] = []
+    batch: list[Change] = []
     for _, same in groupby(changes, lambda change: change.at):
         batch += same
         if len(batch) >= ROWS_PER_TRANSACTION:

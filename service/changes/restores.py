@@ -18,9 +18,10 @@ from pymongo.errors import PyMongoError
 
 from schemas.errors import UnderRestore
 from schemas.kind import Document
-from service.changes.event_changes import MARKER
 from service.mongo.client import Database, utc
 
+MARKER = "restore_under_way"
+"""Id of a document in `meta` that exists while a restore replaces the records."""
 FRESH_SECONDS = 1.0
 """How long a process relies on what it knows about restores."""
 REPLACING = (

@@ -7,7 +7,7 @@ from functools import partial
 
 from schemas import BY_NAME, BY_PLURAL
 from schemas.kind import Document
-from service.changes.record_changes import REMOVED_TERMS
+from service.changes.change import REMOVED_TERMS
 from service.doctor.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope

@@ -9,9 +9,9 @@ from bson import Timestamp
 
 from schemas import BY_PLURAL
 from schemas.kind import Document
+from service.changes.change import ACTIONS
 from service.changes.feed import CHECKPOINT
 from service.changes.log_rows import LOG
-from service.changes.record_changes import ACTIONS
 from service.doctor.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope

@@ -143,14 +143,14 @@ async def usage_counters(
     counted: Counted, field: str, ids: dict[str, Any], records: Iterable[int]
 ) -> dict[int, dict[str, Any]]:
     """The usage counters of linked records; the condition `ids` matches all of them."""
-    said = await counted.database.command(
+    reply = await counted.database.command(
         "aggregate",
         counted.name(EVENT),
         pipeline=_counting(field, ids, has_ends=LINKED[field].is_post),
         cursor={"batchSize": RANGE + 1},
         readConcern=counted.read_concern,
     )
-    found = {row.pop("_id"): row for row in said["cursor"]["firstBatch"]}
+    found = {row.pop("_id"): row for row in reply["cursor"]["firstBatch"]}
     none = {"publish": 0, "publish_end": None, "live_end": None}
     return {id: none | found.get(id, {}) | {"as_of": counted.at} for id in records}
 

@@ -70,9 +70,11 @@ async def batches_by_id(
         query = {"_id": {**ids, "$gt": batch[-1]["_id"]}}
 
 
-async def in_transaction(client: Client, work: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
+async def in_transaction(
+    database: Database, work: Callable[[Session], Coroutine[Any, Any, Result]]
+) -> Result:
     """Run the work in a transaction; after a conflict it is repeated, so it must have no other effects."""
-    async with await client.start_session() as session:
+    async with await database.client.start_session() as session:
         attempt = 0
         while True:
             attempt += 1

@@ -30,8 +30,7 @@ class Batcher(Generic[Key, Value]):
     ) -> None:
         self._load_batch, self._max_in_flight, self._max_batch = load_batch, in_flight, max_batch
         self._slow_seconds = slow_seconds
-        self._waiting: dict[Key, list[asyncio.Future[Value | None]]] = {}
-        self._contexts: dict[Key, Context] = {}
+        self._waiting: dict[Key, tuple[Context, list[asyncio.Future[Value | None]]]] = {}
         self.calls = self.batches = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._slow: set[asyncio.Task[None]] = set()
@@ -39,14 +38,14 @@ class Batcher(Generic[Key, Value]):
     @property
     def waiting(self) -> int:
         """The number of callers that wait for the next batch."""
-        return sum(map(len, self._waiting.values()))
+        return sum(len(results) for _, results in self._waiting.values())
 
     def load(self, key: Key) -> asyncio.Future[Value | None]:
         # One future per caller: a cancelled caller does not affect the others.
         result: asyncio.Future[Value | None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, []).append(result)
-        if key not in self._contexts:
-            self._contexts[key] = copy_context()
+        if key not in self._waiting:
+            self._waiting[key] = (copy_context(), [])
+        self._waiting[key][1].append(result)
         self.calls += 1
         self._start()
         return result
@@ -55,8 +54,8 @@ class Batcher(Generic[Key, Value]):
         if not self._waiting or len(self._tasks) - len(self._slow) >= self._max_in_flight:
             return
         # In the context of the first caller: log lines about the batch have the id of that request.
-        first = self._contexts[next(iter(self._waiting))]
-        task = asyncio.create_task(self._load_waiting(), context=first)
+        context, _ = next(iter(self._waiting.values()))
+        task = asyncio.create_task(self._load_waiting(), context=context)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         if self._slow_seconds is not None:
@@ -73,10 +72,8 @@ class Batcher(Generic[Key, Value]):
         self._start()  # even after a cancelled batch: it must not leave later callers waiting
 
     async def _load_waiting(self) -> None:
-        batch = {key: self._waiting.pop(key) for key in list(islice(self._waiting, self._max_batch))}
+        batch = {key: self._waiting.pop(key)[1] for key in list(islice(self._waiting, self._max_batch))}
         self.batches += bool(batch)  # another one may have taken all
-        for key in batch:
-            del self._contexts[key]
         try:
             found = await self._load_batch(list(batch)) if batch else {}
         except asyncio.CancelledError:

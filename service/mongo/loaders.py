@@ -52,6 +52,8 @@ async def find_in_many(
 ) -> list[tuple[int, Row]]:
     """Run several queries, each on its collection, as one command, to save round trips. Every row comes with
     the number of its query."""
+    if not parts:
+        return []
     if len(parts) == 1:
         plural, wanted = parts[0]
         return [(0, row) for row in await find(collection(plural), wanted, shown)]

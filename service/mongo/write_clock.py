@@ -51,19 +51,19 @@ class WriteClock:
     async def read(self) -> Clock:
         """Read the clock, with the driver if the primary is not known or cannot be asked directly."""
         self._learn_topology()
-        said = await self._connection.hello(self._primary) if self._primary else None
-        if said is None or not _is_trusted(said):
-            said = await asyncio.to_thread(_hello, self._database)
-        return self.judge(said)
+        reply = await self._connection.hello(self._primary) if self._primary else None
+        if reply is None or not _is_trusted(reply):
+            reply = await asyncio.to_thread(_hello, self._database)
+        return self.observe(reply)
 
     def close(self) -> None:
         self._connection.close()
 
-    def judge(self, said: Mapping[str, Any]) -> Clock:
+    def observe(self, reply: Mapping[str, Any]) -> Clock:
         """The clock of a primary, by which it is also noticed whether it can commit writes."""
-        clock, written = _clock_of(said), said["lastWrite"]["opTime"]["ts"]
+        clock, written = _clock_of(reply), reply["lastWrite"]["opTime"]["ts"]
         # The only member of a set never loses its majority, but its disk may be slow.
-        if written == clock.time or len(said.get("hosts", ())) < 2:
+        if written == clock.time or len(reply.get("hosts", ())) < 2:
             self._uncommitted = None
         elif self._uncommitted is None or self._uncommitted[0] != clock.time:
             self._uncommitted = clock.time, monotonic()
@@ -109,25 +109,25 @@ def _hello(database: Database) -> dict[str, Any]:
     be older than writes that were acknowledged before it was elected."""
     deadline = monotonic() + MAX_WAIT_SECONDS
     while True:
-        said = database.command("hello")
-        if "setName" not in said:
+        reply = database.command("hello")
+        if "setName" not in reply:
             raise ConfigurationError(
                 "KALENDS_MONGODB_URI must name a replica set, not mongos or a single mongod"
             )
-        if _is_trusted(said):
-            return said
+        if _is_trusted(reply):
+            return reply
         if monotonic() >= deadline:
             raise AutoReconnect("no primary has committed a write of its own term")
         sleep(RETRY_SECONDS)
 
 
-def _is_trusted(said: Mapping[str, Any]) -> bool:
-    """Whether it is said by a primary that has committed a write of its own term."""
-    if not said.get("isWritablePrimary") or "setName" not in said:
+def _is_trusted(reply: Mapping[str, Any]) -> bool:
+    """Whether it comes from a primary that has committed a write of its own term."""
+    if not reply.get("isWritablePrimary") or "setName" not in reply:
         return False
-    written = said["lastWrite"]
+    written = reply["lastWrite"]
     return "majorityOpTime" in written and bool(written["majorityOpTime"]["t"] >= written["opTime"]["t"])
 
 
-def _clock_of(said: Mapping[str, Any]) -> Clock:
-    return Clock(said["electionId"], said["lastWrite"]["majorityOpTime"]["ts"])
+def _clock_of(reply: Mapping[str, Any]) -> Clock:
+    return Clock(reply["electionId"], reply["lastWrite"]["majorityOpTime"]["ts"])

@@ -61,7 +61,7 @@ class Store:
         self.feed.restores.on_replaced = self._forget
         self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site, self.feed)
         count = UsageCounters(database, self.fanout).count
-        self.log = ChangeLog(client, database, site, self.feed, count, self._tasks)
+        self.log = ChangeLog(database, site, self.feed, count, self._tasks)
         self.tokens = Tokens(database, self.ids, self._tasks)
         self.webhooks, self.undo = Webhooks(database, self.ids, site), UndoSteps(database, site)
         self.resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
@@ -71,7 +71,7 @@ class Store:
         self.wait_for_changes = ChangeWatcher(self.feed).wait
         self.reader = reader = Reader(database, self.feed, self.passwords, self.log)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
-        tree = CategoryTree(client, database)
+        tree = CategoryTree(database)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         keys = IdempotencyKeys(database, site, self.feed)
         self.creator = Creator(database, drafter, self.passwords, self.fanout, self.log, keys)
@@ -131,11 +131,11 @@ class Store:
         """Whether requests can be served: there is a primary, and the database is prepared."""
         try:
             async with asyncio.timeout(2):
-                said = await self.database.command("hello")
+                reply = await self.database.command("hello")
                 await self.require_usable()
         except (PyMongoError, TimeoutError, Unavailable):
             return False
-        return bool(said["isWritablePrimary"])
+        return bool(reply["isWritablePrimary"])
 
     async def close(self) -> None:
         self.log.end_pause()

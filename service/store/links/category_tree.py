@@ -12,8 +12,9 @@ from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.link_refs import name_key
 from schemas.preconditions import Versions
-from service.changes.record_changes import REMOVED_TERMS
-from service.mongo.client import Client, Database, Session, in_transaction
+from service.changes.change import REMOVED_TERMS
+from service.mongo.bulk_writes import Update, update_one
+from service.mongo.client import Database, Session, in_transaction
 
 LOCK = {"_id": "category-tree"}
 TREE_FIELDS = {"parent": 1, "ancestors": 1}
@@ -59,8 +60,8 @@ class CategoryTree:
     """Changes the tree. There is one lock for all of it: such changes are rare, and two that are valid by
     themselves can create a cycle together."""
 
-    def __init__(self, client: Client, database: Database) -> None:
-        self._client, self._database = client, database
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._turn = asyncio.Lock()
         """Changes by this process queue: transactions that conflict are repeated at once, and many of them
         would keep each other from ending."""
@@ -78,26 +79,22 @@ class CategoryTree:
 
         await self._locked(work)
 
-    async def move(self, kind: Kind, query: Document, change: Document) -> bool:
-        """Update a category whose parent changes, and add its ancestors to the change; return whether the
-        query has matched it."""
-        terms, own = self._database[kind.plural], query["_id"]
+    async def move(self, kind: Kind, update: Update) -> None:
+        """Update a category whose parent changes, and add its ancestors to the change; raises NoMatch."""
+        terms, own, fields = self._database[kind.plural], update.query["_id"], update.change["$set"]
 
-        async def work(session: Session) -> bool:
-            above = await self._ancestors(kind, change["$set"]["parent"], session)
+        async def work(session: Session) -> None:
+            fields["ancestors"] = above = await self._ancestors(kind, fields["parent"], session)
             if own in above:
                 raise InvalidFields({"parent": CIRCLE})
-            change["$set"]["ancestors"] = above
-            if not (await terms.update_one(query, change, session=session)).matched_count:
-                return False
+            await update_one(terms, update, session)
             async for below in terms.find({"ancestors": own}, {"ancestors": 1}, session=session):
                 kept = below["ancestors"][below["ancestors"].index(own) :]
                 await terms.update_one(
                     {"_id": below["_id"]}, {"$set": {"ancestors": above + kept}}, session=session
                 )
-            return True
 
-        return await self._locked(work)
+        await self._locked(work)
 
     async def remove(self, kind: Kind, own: int, versions: Versions) -> list[int]:
         """Delete a term and move its children to its parent; return the ids of the children."""
@@ -152,7 +149,7 @@ class CategoryTree:
         # Outside the transaction: an upsert inside one can violate a unique index on old servers.
         await locks.update_one(LOCK, {"$setOnInsert": {"n": 0}}, upsert=True)
         async with self._turn:
-            return await in_transaction(self._client, locked)
+            return await in_transaction(self._database, locked)
 
     async def _ancestors(self, kind: Kind, parent: int, session: Session) -> list[int]:
         if not parent:

@@ -58,7 +58,7 @@ class LinkResolver:
             for field, links in sent.items():
                 wanted[LINKED[field].plural] += (ref for _, ref in links if ref is not None)
         parts = [(plural, condition(refs)) for plural, refs in wanted.items() if refs]
-        for at, row in await find_in_many(self._collection, parts, HIDDEN_FIELDS) if parts else ():
+        for at, row in await find_in_many(self._collection, parts, HIDDEN_FIELDS):
             self._candidates.add(BY_PLURAL[parts[at][0]], row)
 
     def _sent(self, data: Mapping[str, Any]) -> SentLinks:

@@ -19,7 +19,8 @@ from schemas.errors import Unavailable
 from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Document
-from service.changes.event_changes import EventChange, Step, Use, after_steps
+from service.changes.change import Change
+from service.changes.usage_steps import Step, Use, after_steps
 from service.mongo.client import Database, collections
 from service.mongo.loaders import find_in_many
 from service.store.links.fanout import Fanout
@@ -36,7 +37,7 @@ class UsageCounters:
     def __init__(self, database: Database, fanout: Fanout) -> None:
         self._fanout, self._collection = fanout, collections(database)
 
-    async def count(self, changes: Collection[EventChange], until: Timestamp) -> None:
+    async def count(self, changes: Collection[Change], until: Timestamp) -> None:
         """Count changes up to a time: all of them since the last checkpoint."""
         steps = [(change.at, change.steps) for change in changes]
         uses = {use for _, its in steps for use in its}
@@ -56,7 +57,7 @@ class UsageCounters:
             ids[field].append(id)
         fields = list(ids)
         parts = [(LINKED[field].plural, {"_id": {"$in": ids[field]}}) for field in fields]
-        rows = await find_in_many(self._collection, parts, {"version": 1, "events": 1}) if parts else ()
+        rows = await find_in_many(self._collection, parts, {"version": 1, "events": 1})
         return {(fields[at], row["_id"]): row for at, row in rows}
 
     async def _update(
@@ -98,7 +99,7 @@ class UsageCounters:
 
 
 def outdated_copies(
-    changes: Iterable[EventChange], records: Records, uses: Container[Use]
+    changes: Iterable[Change], records: Records, uses: Container[Use]
 ) -> dict[Use, list[int]]:
     """Of these uses those whose records have another version than the embedded one now, or were deleted, with
     the ids of the events."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
 from service.changes.log_rows import LOG, Checkpoint
 from service.mongo.client import Database, collections
-from service.mongo.loaders import HEAD_FIELDS, find_in_many
+from service.mongo.loaders import HEAD_FIELDS, RecordLoader
 from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery
 from service.store.lists.told_changes import Teller
@@ -50,7 +50,7 @@ class Changes:
 
     def __init__(self, database: Database, feed: ChangeFeed, lists: Lists, log: ChangeLog) -> None:
         self._feed, self._lists, self._log = feed, lists, log
-        self._collection = collections(database)
+        self._collection, self._heads = collections(database), RecordLoader(database, HEAD_FIELDS)
 
     async def page(
         self, kinds: Sequence[Kind], query: Mapping[str, Any], caller: Caller, problems: Problems
@@ -74,7 +74,7 @@ class Changes:
         checkpoint = await self._log.checkpoint()
         if not query.get("since"):
             return ChangesPage([], token(checkpoint, checkpoint.number), False)
-        since = position(query["since"], checkpoint)
+        since = number_in(query["since"], checkpoint)
         rows = await self._rows(since, kinds, query["limit"] + 1)
         has_more, rows = len(rows) > query["limit"], rows[: query["limit"]]
         last = rows[-1]["_id"] if rows else since
@@ -108,7 +108,8 @@ class Changes:
         *,
         shows_trash: bool,
     ) -> list[ToldChange]:
-        heads, matching = await self._heads(rows), await self._matching(rows, filter)
+        heads = await self._heads.load_many((row["kind"], row["id"]) for row in rows)
+        matching = await self._matching(rows, filter)
         of_events, of_others = Teller(caller, filter, shows_trash), Teller(caller)
         told = []
         for row in rows:
@@ -121,20 +122,14 @@ class Changes:
                 told.append(ToldChange(at, kind, row["id"], action, row["at"], shown))
         return told
 
-    async def _heads(self, rows: Sequence[Document]) -> dict[tuple[str, int], Document]:
-        """The heads of the records that exist."""
-        plurals = sorted({row["kind"] for row in rows})
-        parts = [(plural, {"_id": {"$in": ids_of(rows, plural)}}) for plural in plurals]
-        found = await find_in_many(self._collection, parts, HEAD_FIELDS) if parts else ()
-        return {(plurals[at], head["_id"]): head for at, head in found}
-
     async def _matching(self, rows: Sequence[Document], filter: ListQuery) -> set[int]:
         """The ids of the events that match the filter now."""
-        wanted = filter.within({"_id": {"$in": ids_of(rows, EVENT.plural)}})
+        ids = {row["id"] for row in rows if row["kind"] == EVENT.plural}
+        wanted = filter.within({"_id": {"$in": sorted(ids)}})
         return {row["_id"] async for row in self._collection(EVENT.plural).find(wanted.filter, {"_id": 1})}
 
 
-def position(since: str, checkpoint: Checkpoint) -> int:
+def number_in(since: str, checkpoint: Checkpoint) -> int:
     """The number in a token. Tokens of another log, and of one that was begun anew, have expired."""
     if (parts := TOKEN.fullmatch(since)) is None:
         raise InvalidFields({"since": Text("Must be a token that an earlier response has returned.")})
@@ -142,10 +137,6 @@ def position(since: str, checkpoint: Checkpoint) -> int:
     if parts["log"] != checkpoint.log or number > checkpoint.number:
         raise TokenExpired
     return number
-
-
-def ids_of(rows: Iterable[Document], plural: str) -> list[int]:
-    return sorted({row["id"] for row in rows if row["kind"] == plural})
 
 
 def token(checkpoint: Checkpoint, number: int) -> str:

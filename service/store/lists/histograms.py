@@ -124,26 +124,14 @@ class Histogram:
     def locate(self, window: Window, field: str, rank: int, *, is_descending: bool) -> tuple[int, int]:
         """The slot of the event with this rank if events are sorted by a field, and the number of events in
         the slots before it."""
-        slots, numbers = self._by_start(window) if field == START else self._by_end(window)
-        if is_descending:
-            slots, numbers = slots[::-1], numbers[::-1]
-        sums = list(accumulate(numbers, initial=0))
-        slot = slots[bisect_right(sums, rank) - 1]
-        return slot, sums[slots.index(slot)]
-
-    def _by_start(self, window: Window) -> tuple[list[int], list[int]]:
-        """The start slots of the entries that may be in a window, and the numbers of events there."""
         low, high = self._range(window)
-        return [key >> SHIFT for key in self._keys[low:high]], self._numbers(window, low, high)
-
-    def _by_end(self, window: Window) -> tuple[list[int], list[int]]:
-        """The end slots of the events in a window, and their numbers."""
-        low, high = self._range(window)
-        ends = Counter[int]()
+        numbers = Counter[int]()
         for key, number in zip(self._keys[low:high], self._numbers(window, low, high), strict=True):
-            ends[(key >> SHIFT) + (key & SPAN)] += number
-        slots = sorted(ends)
-        return slots, [ends[slot] for slot in slots]
+            numbers[(key >> SHIFT) + (key & SPAN if field == END else 0)] += number
+        slots = sorted(numbers, reverse=is_descending)
+        before = list(accumulate((numbers[slot] for slot in slots), initial=0))
+        at = bisect_right(before, rank) - 1
+        return slots[at], before[at]
 
     def _index(self, slot: int) -> int:
         return bisect_left(self._keys, slot << SHIFT)

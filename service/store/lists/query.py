@@ -16,7 +16,7 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems
 from schemas.language import Text
 from schemas.site import Site
-from service.changes.event_changes import FACTS, SEARCHED, Facts
+from service.changes.list_fields import FACTS, SEARCHED, Facts
 from service.mongo.loaders import HEAD_FIELDS
 
 Condition = dict[str, Any]

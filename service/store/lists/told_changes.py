@@ -9,8 +9,8 @@ from typing import Any
 
 from schemas.caller import Caller
 from schemas.kind import Document
-from service.changes.event_changes import LINKS
-from service.changes.record_changes import REMOVED
+from service.changes.change import REMOVED
+from service.changes.list_fields import LINKS
 from service.store.lists.query import Condition, ListQuery, can_evaluate, fields_of, matches
 
 Head = Mapping[str, Any]

@@ -13,7 +13,7 @@ from pymongo.errors import PyMongoError
 
 from schemas.event import EVENT
 from schemas.site import Site
-from service.changes.event_changes import EventChange
+from service.changes.change import Change
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database
 from service.mongo.coalescing import SingleFlight
@@ -116,23 +116,23 @@ class Totals:
         arrays = {"$group": {"_id": None, "keys": {"$push": "$_id"}, "counts": {"$push": "$n"}}}
         found = [{"$match": {"$and": asked.conditions}}, by_key, {"$limit": MAX_PAIRS + 1}]
         with pymongo.timeout(BUILD_SECONDS):
-            said = await self._database.command(
+            reply = await self._database.command(
                 "aggregate",
                 EVENT.plural,
                 pipeline=[*found, {"$sort": {"_id": 1}}, arrays],
                 cursor={},
                 readConcern={"level": "snapshot"},
             )
-        (row,) = said["cursor"]["firstBatch"] or ({"keys": [], "counts": []},)
+        (row,) = reply["cursor"]["firstBatch"] or ({"keys": [], "counts": []},)
         if len(row["keys"]) > MAX_PAIRS:
             raise TooManyPairs
         histogram = Histogram(self._slots, row["keys"], row["counts"])
-        live = LiveHistogram(histogram, asked, said["cursor"]["atClusterTime"], first)
+        live = LiveHistogram(histogram, asked, reply["cursor"]["atClusterTime"], first)
         self._live[asked.key] = live
         return live
 
 
-def apply(live: LiveHistogram, change: EventChange) -> bool:
+def apply(live: LiveHistogram, change: Change) -> bool:
     """Apply a change to the histogram of a filter; return False if the change is not known well enough."""
     asked = live.asked
     if change.touched is not None and not change.touched & asked.fields:
@@ -143,7 +143,7 @@ def apply(live: LiveHistogram, change: EventChange) -> bool:
         return True
     if change.new is None:
         return False
-    for event, step in ((change.old, -1), (change.new, 1)):
+    for event, step in ((change.was, -1), (change.new, 1)):
         if event and matches(asked.conditions, event):
             live.histogram.add(event, step)
     return True

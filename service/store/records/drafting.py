@@ -143,7 +143,7 @@ class Drafter:
             if below:
                 await self._tree.insert(kind, below, insert)
             else:
-                await in_transaction(self._database.client, insert)
+                await in_transaction(self._database, insert)
         except (*UNSTORABLE, *CONFLICTS) as error:
             return {record["_id"]: error for record in records}
         return {}

@@ -21,7 +21,7 @@ from schemas.link_refs import name_key
 from schemas.preconditions import NO_PRECONDITIONS, Preconditions
 from schemas.slugs import TRASHED_SUFFIX, slug_of
 from service.background import BackgroundTasks
-from service.changes.event_changes import telling
+from service.changes.list_fields import last_change_of
 from service.changes.log import ChangeLog
 from service.mongo.bulk_writes import MAX_GROUP, NoMatch, Update, update_each, update_one
 from service.mongo.client import Database, Session, in_transaction
@@ -168,7 +168,7 @@ class Updater:
         change: Document = {"$set": fields, "$inc": {"version": 1}}
         if "key" in fields or "parent" in fields:
             change["$unset"] = {"claim": ""}  # the claim on the name that was made at creation
-        fields |= telling(kind, stored, stored | fields)
+        fields |= last_change_of(kind, stored, stored | fields)
         query = {"_id": stored["_id"], "version": stored["version"]}
         await self._write(kind, Update(query, change), new)
         record = after(stored, change)
@@ -184,10 +184,9 @@ class Updater:
             await update_one(self._database[kind.plural], update, session)
 
         if "parent" in update.change["$set"]:
-            if not await self._tree.move(kind, update.query, update.change):
-                raise NoMatch
+            await self._tree.move(kind, update)
         elif new:
-            await in_transaction(self._database.client, write)
+            await in_transaction(self._database, write)
         elif failed := await self.batchers[kind.plural].load(update):
             raise failed
 

@@ -1,0 +1,138 @@
+"""Changes to records, as they are read from the change stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from bson import Timestamp
+
+from schemas import EVENT, KINDS
+from service.changes.list_fields import FACTS, LINKS, PLAIN, Facts
+from service.changes.restores import MARKER
+from service.changes.usage_steps import Step, Use, steps_of
+
+REMOVED = "removed"
+REMOVED_TERMS = "removed_terms"
+"""Collection of the terms that were deleted, in case the change log must be repaired."""
+ACTIONS = {"insert": "created", "update": "changed", "delete": REMOVED}
+"""Operation of the change stream -> action of the change log."""
+ChangeEvent = Mapping[str, Any]
+"""A document of the change stream."""
+
+
+class Change(NamedTuple):
+    """One write to one record."""
+
+    at: Timestamp
+    plural: str
+    id: int
+    action: str
+    """created, changed, trashed, restored or removed; empty if it is none of these: services do no others."""
+    touched: frozenset[str] | None = None
+    """The top-level fields that an update has set or removed; None for other writes."""
+    was: Facts | None = None
+    new: Facts | None = None
+    """The facts before and after, if they are known."""
+    links: frozenset[Use] = frozenset()
+    """Every record that an event was or is linked to."""
+    steps: Mapping[Use, Step] = MappingProxyType({})
+    """How it changes the usage counters of linked records, if the links are known."""
+
+    @property
+    def is_counters_only(self) -> bool:
+        """Whether it has changed nothing but usage counters."""
+        return self.touched is not None and self.touched <= {"events"}
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether lists of events depend on it."""
+        return self.plural == EVENT.plural and (self.touched is None or not FACTS.isdisjoint(self.touched))
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it changes what the record's readers see: all such updates increment the version."""
+        return self.action != "changed" or "version" in (self.touched or ())
+
+    @property
+    def is_move(self) -> bool:
+        """Whether a category got other ancestors, so that events enter and leave lists without a change."""
+        return "ancestors" in (self.touched or ())
+
+    @property
+    def is_logged(self) -> bool:
+        return bool(self.action) and (self.is_shown or self.is_move)
+
+
+def parse(change_event: ChangeEvent) -> Change:
+    """Parse a change. If somebody has made it by hand, the facts may be unknown."""
+    operation, plural = change_event["operationType"], change_event["ns"]["coll"]
+    touched = touched_by(change_event) if operation == "update" else None
+    was, new = _facts(change_event)
+    links, steps = frozenset[Use](), dict[Use, Step]()
+    if plural == EVENT.plural and new is not None:
+        try:
+            links, steps = _links_of(was or {}) | _links_of(new), steps_of(was, new)
+        except (KeyError, TypeError, AttributeError):
+            was = new = None
+    id = change_event.get("documentKey", {}).get("_id", 0)
+    action = _update_action(was, new) if operation == "update" else ACTIONS.get(operation, "")
+    return Change(change_event["clusterTime"], plural, id, action, touched, was, new, links, steps)
+
+
+def _facts(change_event: ChangeEvent) -> tuple[Facts | None, Facts | None]:
+    """The facts before and after a change, if it is the creation of an event, or an update that reports
+    them."""
+    if change_event["operationType"] == "insert" and change_event["ns"]["coll"] == EVENT.plural:
+        return None, {name: change_event["fullDocument"].get(name) for name in FACTS}
+    last = change_event.get("updateDescription", {}).get("updatedFields", {}).get("last_change")
+    was, now = (last.get(name) if isinstance(last, dict) else None for name in ("was", "now"))
+    return (was, was | now) if isinstance(was, dict) and isinstance(now, dict) else (None, None)
+
+
+def _update_action(was: Facts | None, new: Facts | None) -> str:
+    before, after = (was or {}).get("status"), (new or {}).get("status")
+    if before == after:
+        return "changed"
+    return "trashed" if after == "trash" else "restored" if before == "trash" else "changed"
+
+
+def _links_of(event: Facts) -> frozenset[Use]:
+    return frozenset((field, copy["_id"]) for field in LINKS for copy in event.get(field) or ())
+
+
+def touched_by(change_event: ChangeEvent) -> frozenset[str]:
+    """The top-level fields that an update has set or removed."""
+    update = change_event["updateDescription"]
+    names = [*change_event["touched"], *update["removedFields"]]
+    names += [array["field"] for array in update.get("truncatedArrays", ())]
+    return frozenset(name.partition(".")[0] for name in names)
+
+
+PIPELINE: list[dict[str, Any]] = [
+    {
+        "$match": {
+            "$or": [
+                {"ns.coll": {"$in": [kind.plural for kind in KINDS]}},
+                {"ns.coll": "meta", "documentKey._id": MARKER},
+            ]
+        }
+    },
+    {
+        "$project": {
+            **dict.fromkeys(("operationType", "clusterTime", "ns.coll", "documentKey._id"), 1),
+            **dict.fromkeys(("updateDescription.removedFields", "updateDescription.truncatedArrays"), 1),
+            "updateDescription.updatedFields.last_change": 1,
+            **{f"fullDocument.{name}": 1 for name in PLAIN},
+            **{f"fullDocument.{field}.{name}": 1 for field, names in LINKS.items() for name in names},
+            "touched": {
+                "$map": {
+                    "input": {"$objectToArray": {"$ifNull": ["$updateDescription.updatedFields", {}]}},
+                    "in": "$$this.k",
+                }
+            },
+        }
+    },
+]
+"""Filter and projection of the change stream: the server sends only what is needed."""
