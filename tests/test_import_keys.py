@@ -49,8 +49,9 @@ async def test_lines_are_imported_once(store: Store) -> None:
 
 async def test_of_categories_that_are_stored_together_only_those_of_before_are_the_same(api: Api) -> None:
     parent = await api.made("categories", name="Music")
-    names = ("Jazz", "Blues", "Folk")
-    rows = parsed(api.store, CATEGORY, [{"name": name, "parent": parent["id"]} for name in names])
+    names = ("jazz", "blues", "folk")
+    bodies = [{"name": name, "slug": name, "parent": parent["id"]} for name in names]
+    rows = parsed(api.store, CATEGORY, bodies)
     assert await imported(api.store, rows[1:2], CATEGORY) == {1: "new"}
     assert await imported(api.store, rows, CATEGORY) == {0: "new", 1: "same", 2: "new"}
     assert await api.store.database["categories"].count_documents({}) == 4
