@@ -13,7 +13,7 @@ from aiohttp import web
 from handlers.records import CALLER, Caches
 from handlers.requests import query_values
 from handlers.responses import static_response, to_json
-from handlers.store_protocol import ChangesPage, Store, ToldChange
+from handlers.store_protocol import ChangesPage, Store, VisibleChange
 from handlers.streamed_response import StreamedResponse
 from schemas.changes import ChangesInput, kinds_of
 from schemas.dates import show
@@ -33,7 +33,7 @@ EVENT_STREAM_HEADERS = {
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",  # nginx would hold events back
 }
-ReadChanges = tuple[ChangesPage, list[tuple[ToldChange, bytes]]]
+ReadChanges = tuple[ChangesPage, list[tuple[VisibleChange, bytes]]]
 
 
 class ChangesHandlers:
@@ -89,8 +89,8 @@ class ChangesHandlers:
         return page, await self.render(page.changes, context)
 
     async def render(
-        self, changes: Sequence[ToldChange], context: RenderContext
-    ) -> list[tuple[ToldChange, bytes]]:
+        self, changes: Sequence[VisibleChange], context: RenderContext
+    ) -> list[tuple[VisibleChange, bytes]]:
         """The changes with their representations. A record that was hidden since they were read is left out:
         a later change tells so."""
         records: dict[tuple[str, int], bytes] = {}
@@ -111,7 +111,7 @@ def event(token: str, data: bytes = b"") -> bytes:
     return b"id: " + token.encode() + (b"\ndata: " + data if data else b"") + b"\n\n"
 
 
-def represent(change: ToldChange, record: bytes) -> bytes:
+def represent(change: VisibleChange, record: bytes) -> bytes:
     told: dict[str, Any] = {
         "kind": change.kind.plural,
         "id": change.id,

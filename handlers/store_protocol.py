@@ -47,7 +47,7 @@ class Scan(Protocol):
         """All records of the list in batches, with their versions if the scan is complete."""
 
 
-class ToldChange(Protocol):
+class VisibleChange(Protocol):
     """A change to a record; without a head if the caller does not have the record any more."""
 
     @property
@@ -68,7 +68,7 @@ class ChangesPage(Protocol):
     """Changes since a token, the token to continue with, and whether more are waiting."""
 
     @property
-    def changes(self) -> Sequence[ToldChange]: ...
+    def changes(self) -> Sequence[VisibleChange]: ...
     @property
     def next(self) -> str: ...
     @property

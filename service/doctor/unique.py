@@ -27,7 +27,7 @@ class Unique(NamedTuple):
 async def free_slug(scope: Scope, kind: Kind, record: Document) -> str:
     known = await copied(scope, kind, record, "slug")
     # Without the record's id, so that its own slug counts as taken.
-    return (await scope.slugs.free_for_all(kind.plural, [known if is_slug(known) else record["slug"]]))[0]
+    return (await scope.slugs.reserve_unique(kind.plural, [known if is_slug(known) else record["slug"]]))[0]
 
 
 async def is_copied_slug(scope: Scope, kind: Kind, record: Document) -> bool:

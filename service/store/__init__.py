@@ -81,8 +81,8 @@ class Store:
             database, reader, drafter, self.passwords, tree, self.fanout, self.log, self._tasks
         )
         self.update = self.updater.update
-        changes = StatusChanges(database, site, self.updater, tree, self.fanout, self.log)
-        self.delete, self.publish_due = changes.delete, changes.publish_due
+        status = StatusChanges(database, site, self.updater, tree, self.fanout, self.log)
+        self.delete, self.publish_due = status.delete, status.publish_due
 
     async def start(self) -> None:
         """Bring the database to the form that this version needs; idempotent."""

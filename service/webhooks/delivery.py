@@ -17,7 +17,7 @@ from pymongo.errors import PyMongoError
 from config import Settings
 from handlers.changes import ChangesHandlers, ReadChanges
 from handlers.responses import to_json
-from handlers.store_protocol import ToldChange
+from handlers.store_protocol import VisibleChange
 from schemas.caller import PUBLIC
 from schemas.dates import show
 from schemas.errors import InvalidFields, Problem, Problems, TokenExpired, Unavailable
@@ -108,7 +108,7 @@ class Deliverer:
         sent = query | {"since": webhook["since"], "limit": READ_AT_ONCE}
         return await self._changes.read(sent, Problems(), context)
 
-    async def _send(self, webhook: Document, change: ToldChange, body: bytes) -> Document | None:
+    async def _send(self, webhook: Document, change: VisibleChange, body: bytes) -> Document | None:
         """Send one change; return the webhook if it was accepted and is still ours."""
         message = message_of(webhook, change, body)
         if problem := await self._sender.send(webhook["url"], webhook["secret"], message):
@@ -120,7 +120,7 @@ class Deliverer:
         return await self._store.webhooks.delivered(webhook, change.token)
 
 
-def message_of(webhook: Document, change: ToldChange, body: bytes) -> Message:
+def message_of(webhook: Document, change: VisibleChange, body: bytes) -> Message:
     head = {
         "type": f"{change.kind.plural}.{change.action}",
         "timestamp": show(change.at).replace(" ", "T") + "Z",

@@ -66,13 +66,12 @@ class CategoryTree:
         """Changes by this process queue: transactions that conflict are repeated at once, and many of them
         would keep each other from ending."""
 
-    async def insert(self, kind: Kind, records: Sequence[Document], begin: Work[None] | None = None) -> None:
+    async def insert(self, kind: Kind, records: Sequence[Document], begin: Work[None]) -> None:
         """Insert all categories, each below its parent, or none; raises DuplicateKeyError. The transaction
         starts with `begin`."""
 
         async def work(session: Session) -> None:
-            if begin:
-                await begin(session)
+            await begin(session)
             for record in records:
                 record["ancestors"] = await self._ancestors(kind, record["parent"], session)
                 await self._database[kind.plural].insert_one(record, session=session)

@@ -19,14 +19,14 @@ from service.changes.log import ChangeLog
 from service.changes.log_rows import LOG, Checkpoint
 from service.mongo.client import Database, collections
 from service.mongo.loaders import HEAD_FIELDS, RecordLoader
+from service.store.lists.change_visibility import ChangeVisibility
 from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery
-from service.store.lists.told_changes import Teller
 
 TOKEN = re.compile(r"(?P<log>[0-9a-f]{1,20})-(?P<number>[0-9]{1,18})", re.ASCII)
 
 
-class ToldChange(NamedTuple):
+class VisibleChange(NamedTuple):
     """A change as a caller is told it; the head is None if the caller does not have the record any more."""
 
     token: str
@@ -40,7 +40,7 @@ class ToldChange(NamedTuple):
 class ChangesPage(NamedTuple):
     """Changes since a token, the token to continue with, and whether more are waiting."""
 
-    changes: list[ToldChange]
+    changes: list[VisibleChange]
     next: str
     has_more: bool
 
@@ -83,8 +83,8 @@ class Changes:
             return ChangesPage([], token(checkpoint, end), False)
         await self._require_all(since, end)
         shows_trash = "trash" in (query.get("status") or ())
-        told = await self._tell(rows, filter, caller, checkpoint, shows_trash=shows_trash)
-        return ChangesPage(told, token(checkpoint, end), has_more)
+        visible = await self._visible(rows, filter, caller, checkpoint, shows_trash=shows_trash)
+        return ChangesPage(visible, token(checkpoint, end), has_more)
 
     async def _require_all(self, since: int, end: int) -> None:
         """Raise TokenExpired if a change after a number is not kept any more. They may expire in another
@@ -99,7 +99,7 @@ class Changes:
             query["kind"] = {"$in": [kind.plural for kind in kinds]}
         return await self._collection(LOG).find(query).sort("_id", 1).to_list(limit)
 
-    async def _tell(
+    async def _visible(
         self,
         rows: Sequence[Document],
         filter: ListQuery,
@@ -107,20 +107,20 @@ class Changes:
         checkpoint: Checkpoint,
         *,
         shows_trash: bool,
-    ) -> list[ToldChange]:
+    ) -> list[VisibleChange]:
         heads = await self._heads.load_many((row["kind"], row["id"]) for row in rows)
         matching = await self._matching(rows, filter)
-        of_events, of_others = Teller(caller, filter, shows_trash), Teller(caller)
-        told = []
+        of_events, of_others = ChangeVisibility(caller, filter, shows_trash), ChangeVisibility(caller)
+        visible = []
         for row in rows:
             head, is_event = heads.get((row["kind"], row["id"])), row["kind"] == EVENT.plural
             is_matching = row["id"] in matching if is_event else of_others.sees(head)
-            teller = of_events if is_event else of_others
-            if action := teller.action(row, head, is_matching=is_matching):
+            visibility = of_events if is_event else of_others
+            if action := visibility.action(row, head, is_matching=is_matching):
                 shown = head if is_matching else None
                 kind, at = BY_PLURAL[row["kind"]], token(checkpoint, row["_id"])
-                told.append(ToldChange(at, kind, row["id"], action, row["at"], shown))
-        return told
+                visible.append(VisibleChange(at, kind, row["id"], action, row["at"], shown))
+        return visible
 
     async def _matching(self, rows: Sequence[Document], filter: ListQuery) -> set[int]:
         """The ids of the events that match the filter now."""

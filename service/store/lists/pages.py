@@ -58,7 +58,7 @@ class Lists:
         self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> Page:
         page = await self.read(kind, query, caller, problems, lambda asked: self._page(query, asked))
-        return found(page, kind, query)
+        return existing(page, kind, query)
 
     async def read(
         self,
@@ -176,7 +176,7 @@ def split(rows: list[Document]) -> Page:
     return Page(rows, total)
 
 
-def found(page: Page, kind: Kind, query: Mapping[str, Any]) -> Page:
+def existing(page: Page, kind: Kind, query: Mapping[str, Any]) -> Page:
     """The page if it exists; the first one always does."""
     if (query["page"] - 1) * query["per_page"] < page.total:
         return page

@@ -160,11 +160,8 @@ class Creator:
         records = {record["_id"]: record for record in drafts.values()}
         failed: dict[int, Exception] = dict.fromkeys(records, Unavailable())
         try:
-            many, keys = list(records.values()), self._keys.rows(drafts)
-            if new or keys:
-                failed = await self._drafter.store_together(kind, many, new, keys)
-            else:
-                failed = await self._drafter.store_each(kind, many)
+            keys = self._keys.rows(drafts)
+            failed = await self._drafter.store(kind, list(records.values()), new, keys)
         finally:
             self._drafter.slugs.release(kind.plural, records.values(), failed)
         stored = [record for id, record in records.items() if id not in failed]

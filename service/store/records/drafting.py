@@ -90,9 +90,9 @@ class Drafter:
         the unique index refuses slugs that are taken."""
         desired = [record["slug"] for record in records]
         if keep_slugs:
-            slugs = self.slugs.reserve(kind.plural, desired)
+            slugs = self.slugs.reserve_exact(kind.plural, desired)
         else:
-            slugs = await self.slugs.free_for_all(kind.plural, desired, expect_free=expect_free)
+            slugs = await self.slugs.reserve_unique(kind.plural, desired, expect_free=expect_free)
         without_id = [record for record in records if record.get("_id", 0) <= 0]  # or a temporary one
         ids = await self._ids.many(kind.id_space, len(without_id))
         for record, id in zip(without_id, ids, strict=True):
@@ -116,23 +116,15 @@ class Drafter:
             for error in failed.values():
                 raise error
 
-    async def store_each(self, kind: Kind, records: Sequence[Document]) -> Errors:
-        """Store records, each by itself; categories below others together, or none of them."""
-        failed: Errors = {}
-        if below := [record for record in records if record.get("parent")]:
-            try:
-                await self._tree.insert(kind, below)
-            except CONFLICTS as error:
-                failed |= {record["_id"]: error for record in below}
-        others = [record for record in records if not record.get("parent")]
-        return failed | await insert_each(self._database[kind.plural], others)
-
-    async def store_together(
-        self, kind: Kind, records: Sequence[Document], new: Linked, keys: Sequence[Row] = ()
+    async def store(
+        self, kind: Kind, records: Sequence[Document], new: Linked, keys: Sequence[Row]
     ) -> Errors:
-        """Store records, those that they create, and their idempotency keys, in one transaction."""
+        """Store records, each by itself. If some are below others, or there are linked records to create or
+        idempotency keys, all are stored in one transaction, or none."""
         below = [record for record in records if record.get("parent")]
         others = [record for record in records if not record.get("parent")]
+        if not (below or new or keys):
+            return await insert_each(self._database[kind.plural], others)
 
         async def insert(session: Session) -> None:
             await insert_each(self._database[IDEMPOTENCY_KEYS], keys, session)

@@ -1,4 +1,4 @@
-"""What a caller is told about a row of the change log: depends on what they may see and on their filter."""
+"""Decides what a row of the change log is for a caller, by what they may see and by their filter."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ GONE = ("trashed", REMOVED)
 
 
 @dataclass(frozen=True)
-class Teller:
-    """Tells the rows of one kind to one caller."""
+class ChangeVisibility:
+    """What the rows of one kind are for one caller."""
 
     caller: Caller
     filter: ListQuery | None = None
@@ -33,29 +33,29 @@ class Teller:
         return is_shown and self.caller.sees(record or {})
 
     def action(self, row: Document, head: Head | None, *, is_matching: bool) -> str | None:
-        """The action to tell, None if there is nothing to tell. Only the row that makes a record leave tells
-        so; if the record has changed again since then, later rows tell the rest."""
+        """The action for the caller; None if the row does not concern them. Only the row that makes a record
+        leave says so; if the record has changed again since then, later rows say the rest."""
         if is_matching:
-            return self._entered(row)
+            return self._action_when_matching(row)
         if row.get("is_lost"):
             return "left" if self.sees(head) else REMOVED
         if row["action"] == REMOVED:
             return REMOVED
         was, now = row.get("was"), row.get("was", {}) | row.get("now", {})
         if was is not None and self.sees(was) and not self.sees(now):
-            return self._hidden(row, was)
+            return self._action_when_hidden(row, was)
         return "left" if self._has_left(row, head, was, now) else None
 
-    def _entered(self, row: Document) -> str:
+    def _action_when_matching(self, row: Document) -> str:
         if row["action"] in GONE:  # it has come back since
             return "changed"
         was_hidden = "was" in row and not self.sees(row["was"])
         return "created" if row["action"] == "changed" and was_hidden else str(row["action"])
 
-    def _hidden(self, row: Document, was: Document) -> str | None:
+    def _action_when_hidden(self, row: Document, was: Document) -> str | None:
         # If the filter depends on linked records, it may have matched with their state of that time: that the
         # record is gone is told in any case. So it is if time may have passed a date of the filter.
-        if self._is_certain and not self._has_dates and not matches(self._conditions, was):
+        if self._can_evaluate_past and not self._has_dates and not matches(self._conditions, was):
             return None
         return row["action"] if row["action"] in GONE else REMOVED
 
@@ -64,12 +64,12 @@ class Teller:
         the caller sees the record: if they do not, the change that hid it is told."""
         if self.filter is None or row["action"] == "created":
             return False
-        if was is None or not self._is_certain:
+        if was is None or not self._can_evaluate_past:
             return self.sees(head) and bool(self.filter.fields & set(row["touched"]))
         return self.sees(was) and matches(self._conditions, was) and not matches(self._conditions, now)
 
     @cached_property
-    def _is_certain(self) -> bool:
+    def _can_evaluate_past(self) -> bool:
         """Whether the facts of a record alone decide if it matched at any time: linked records may have
         changed since, and with them what the filter means."""
         if self.filter is None:
