@@ -68,7 +68,7 @@ class Change(NamedTuple):
 def parse(change_event: ChangeEvent) -> Change:
     """Parse a change. If somebody has made it by hand, the facts may be unknown."""
     operation, plural = change_event["operationType"], change_event["ns"]["coll"]
-    touched = touched_by(change_event) if operation == "update" else None
+    touched = _touched_by(change_event) if operation == "update" else None
     was, new = _facts(change_event)
     links, steps = frozenset[Use](), dict[Use, Step]()
     if plural == EVENT.plural and new is not None:
@@ -102,7 +102,7 @@ def _links_of(event: Facts) -> frozenset[Use]:
     return frozenset((field, copy["_id"]) for field in LINKS for copy in event.get(field) or ())
 
 
-def touched_by(change_event: ChangeEvent) -> frozenset[str]:
+def _touched_by(change_event: ChangeEvent) -> frozenset[str]:
     """The top-level fields that an update has set or removed."""
     update = change_event["updateDescription"]
     names = [*change_event["touched"], *update["removedFields"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
-from schemas import BY_NAME, BY_PLURAL
+from schemas import BY_PLURAL
 from schemas.kind import Document
 from service.changes.change import REMOVED_TERMS
 from service.doctor.fields import is_number, is_time
@@ -50,8 +50,7 @@ def _is_valid(job: Document) -> bool:
 
 async def _run(scope: Scope, job: Document) -> None:
     if _is_valid(job):
-        name, _, id = job["_id"].partition(":")
-        await scope.fanout.update_copies(BY_NAME[name], int(id))
+        await scope.fanout.update_copies_of(job)
     await scope.database[JOBS].delete_one({"_id": job["_id"], "token": job.get("token")})
 
 

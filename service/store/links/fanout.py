@@ -74,10 +74,11 @@ class Fanout:
 
     async def run(self, job: Document) -> None:
         """Update the copies in all events, then delete the job, unless it was replaced by a newer one."""
-        await self._run(job)
+        await self.update_copies_of(job)
         await self._jobs.delete_one({"_id": job["_id"], "token": job["token"]})
 
-    async def _run(self, job: Document) -> None:
+    async def update_copies_of(self, job: Document) -> None:
+        """Update the copies in all events, and keep the job."""
         name, _, id = job["_id"].partition(":")
         await self.update_copies(BY_NAME[name], int(id))
 
@@ -86,7 +87,7 @@ class Fanout:
         now = self._site.now()
         async for job in self._jobs.find({"at": {"$lt": now - ABANDONED_AFTER}}):
             try:
-                await (self._run(job) if job["at"] > now - KEPT_FOR else self.run(job))
+                await (self.update_copies_of(job) if job["at"] > now - KEPT_FOR else self.run(job))
             except WriteError:
                 log.exception("fan-out job %s failed; left to the next maintenance run", job["_id"])
 
