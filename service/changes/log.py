@@ -27,14 +27,11 @@ from service.changes.feed import CHECKPOINT, ChangeFeed
 from service.changes.log_rows import LogRows
 from service.mongo.client import Database, collections, utc
 
-MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 1.0
-"""Pause between two updates, unless a reader waits: many changes are counted by few updates."""
-PAUSE_RATIO = 6
-"""The pause is this many times as long as the last update took, within these limits: under load, updates are
-fewer. With a pause of always a quarter of a second, creations are 9 % slower, and lists of terms in another
-process wait twice as long while little is written."""
-POLL_SECONDS, TAKE_OVER_SECONDS, MAX_WAIT_SECONDS = 0.005, 0.25, 8.0
-"""A reader looks whether all is logged; later its own process logs it; and finally it gives up."""
+PAUSE_SECONDS = 1.0
+"""Pause between two updates, unless a reader waits: many changes are counted by few updates. With pauses of a
+tenth of a second, creations on one connection and lists while events change are 10 % slower."""
+RETRY_SECONDS, MAX_WAIT_SECONDS = 0.02, 8.0
+"""For a reader: the pause after an update that was not enough, and when it gives up."""
 MAX_CHECKPOINT_AGE_SECONDS = 60
 """An older checkpoint is moved even if nothing has changed, so that it stays within the oplog."""
 MAX_LOST_RECORDS = 50_000
@@ -61,9 +58,9 @@ class ChangeLog:
         self._rows, self._collection = LogRows(database, site), collections(database)
         self.checkpoint = self._rows.checkpoint
         self._turn = asyncio.Lock()
-        self._is_scheduled = False
+        self._scheduled: asyncio.Task[None] | None = None
         self._is_awaited = asyncio.Event()
-        self._next_round = 0.0
+        self._paused_until = 0.0
 
     async def catch_up(self) -> None:
         """Wait until every write that was acknowledged before the call is counted and logged."""
@@ -75,22 +72,20 @@ class ChangeLog:
 
     async def _wait_while(self, is_pending: Callable[[Timestamp], bool]) -> None:
         await self._feed.catch_up()
-        wanted, started = self._feed.time, monotonic()
+        wanted, deadline = self._feed.time, monotonic() + MAX_WAIT_SECONDS
         while is_pending(wanted):
             self.end_pause()
-            waited = monotonic() - started
-            if waited > MAX_WAIT_SECONDS:
-                raise Unavailable
-            if waited > TAKE_OVER_SECONDS:
-                self.update_soon()
-            await asyncio.sleep(POLL_SECONDS)
-            self._feed.drop_logged((await self.checkpoint()).at)
+            await asyncio.wait({self.update_soon()}, timeout=MAX_WAIT_SECONDS)
+            if is_pending(wanted):  # another process was first, or changes are lost
+                if monotonic() > deadline:
+                    raise Unavailable
+                await asyncio.sleep(RETRY_SECONDS)
 
-    def update_soon(self) -> None:
+    def update_soon(self) -> asyncio.Task[None]:
         """Update in the background, at once or after the pause since the last update."""
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._tasks.start(self._update_later(), "updating the change log")
+        if self._scheduled is None:
+            self._scheduled = self._tasks.start(self._update_later(), "updating the change log")
+        return self._scheduled
 
     def end_pause(self) -> None:
         """Let an update that waits for the end of the pause run now."""
@@ -98,29 +93,31 @@ class ChangeLog:
 
     async def _update_later(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._is_awaited.wait(), max(0.0, self._next_round - monotonic()))
-        self._is_awaited.clear()
-        self._is_scheduled = False
-        await self.update()
+            await asyncio.wait_for(self._is_awaited.wait(), max(0.0, self._paused_until - monotonic()))
+        async with self._turn:
+            self._is_awaited.clear()
+            self._scheduled = None  # whoever comes from now on needs another one
+            await self._update()
 
     async def update(self) -> None:
         """Count and log all writes that were acknowledged before the call."""
         async with self._turn:
-            started = monotonic()
-            await self._feed.catch_up()
-            if self._feed.has_lost_changes:
-                return  # the checkpoint must stay until all records are compared
-            until, checkpoint = self._feed.time, await self.checkpoint()
-            self._feed.drop_logged(checkpoint.at)
-            changes = [change for change in self._feed.unlogged if change.at <= until]
-            if changes:
-                await self._count(changes, until)
-            if await self._rows.append_changes(changes, checkpoint, until):
-                self._feed.drop_logged(until)
-            if not changes and until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:
-                await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})
-            pause = PAUSE_RATIO * (monotonic() - started)
-            self._next_round = monotonic() + min(max(pause, MIN_PAUSE_SECONDS), MAX_PAUSE_SECONDS)
+            await self._update()
+
+    async def _update(self) -> None:
+        await self._feed.catch_up()
+        if self._feed.has_lost_changes:
+            return  # the checkpoint must stay until all records are compared
+        until, checkpoint = self._feed.time, await self.checkpoint()
+        self._feed.drop_logged(checkpoint.at)
+        changes = [change for change in self._feed.unlogged if change.at <= until]
+        if changes:
+            await self._count(changes, until)
+        if await self._rows.append_changes(changes, checkpoint, until):
+            self._feed.drop_logged(until)
+        if not changes and until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:
+            await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})
+        self._paused_until = monotonic() + PAUSE_SECONDS
 
     async def repair(self) -> bool:
         """Log the records that may have changed since the checkpoint: the changes themselves are lost. Return

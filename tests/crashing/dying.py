@@ -133,7 +133,7 @@ def run(
 
 def shorten() -> None:
     """Pauses that would only make the test longer, and batches that a short file has several of."""
-    change_log.MIN_PAUSE_SECONDS = change_log.MAX_PAUSE_SECONDS = 0.01
+    change_log.PAUSE_SECONDS = 0.01
     sys.modules[Maintenance.__module__].MAINTENANCE_SECONDS = 0.3  # type: ignore[attr-defined]
     abandoned_transactions.ABANDONED_AFTER_SECONDS = 0.0
     lease.LEASE_SECONDS, lease.WAIT_SECONDS = 1, 0.05
