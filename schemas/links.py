@@ -75,7 +75,9 @@ class PostLinks(LinkList):
         if not isinstance(value, Mapping):
             raise ValidationError(Text("Must be IDs, or objects with the data of new records."))
         try:
-            return load(self.kind.body_schema, value, site())
+            data = load(self.kind.body_schema, value, site())
+            self.kind.normalize(data, None, site())  # refuses dates that cannot be converted to UTC
         except (MissingFields, InvalidFields) as problem:
             names = ", ".join(sorted(problem.data["params"]))
             raise ValidationError(Text("Invalid data for a new record: {names}.", names=names)) from None
+        return data

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pymongo
 import pytest
 from pymongo.errors import PyMongoError
 
+from service.changes.feed import CHECKPOINT
 from service.mongo import abandoned_transactions
 from service.mongo.abandoned_transactions import abort_abandoned_transactions
 from service.mongo.client import Session, in_transaction
@@ -69,3 +71,22 @@ async def test_an_aborted_transaction_is_repeated(store: Store, monkeypatch: pyt
     await in_transaction(store.database, work)
     assert len(attempts) == 2
     assert await written(store) == 2
+
+
+async def test_maintenance_goes_on_while_the_change_log_waits_for_what_was_left(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process was killed while it was appending to the log: maintenance must come to abort that."""
+    monkeypatch.setattr("service.store.MAX_UPDATE_SECONDS", 0.2)
+    checkpoint = {"_id": CHECKPOINT}
+    async with await store.client.start_session() as session, session.start_transaction():
+        await store.database["meta"].update_one(checkpoint, {"$inc": {"number": 1}}, session=session)
+        await store.database["tags"].insert_one({"_id": 1, "slug": "a", "version": 1})
+        await store.maintain()
+        assert store.feed.unlogged
+        monkeypatch.setattr(abandoned_transactions, "ABANDONED_AFTER_SECONDS", 0.0)
+        monkeypatch.setattr("service.store.MAX_UPDATE_SECONDS", 5.0)
+        await store.maintain()
+        assert not store.feed.unlogged
+        with suppress(PyMongoError):
+            await session.abort_transaction()

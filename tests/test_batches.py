@@ -9,6 +9,7 @@ from contextvars import ContextVar
 import pytest
 from pymongo.errors import AutoReconnect
 
+from schemas.errors import InvalidFields
 from service.mongo.coalescing import Batcher
 
 
@@ -113,3 +114,15 @@ async def test_callers_of_a_failed_batch_get_exceptions_of_their_own() -> None:
     found = await asyncio.gather(batch.load(1), batch.load(2), return_exceptions=True)
     assert [(type(error), str(error)) for error in found] == [(AutoReconnect, "lost")] * 2
     assert found[0] is not found[1]
+
+
+async def test_errors_with_constructors_of_their_own_reach_every_caller() -> None:
+    async def refuse(asked: Sequence[int]) -> dict[int, int]:
+        raise InvalidFields({"title": "too long"})
+
+    batcher = Batcher[int, int](refuse)
+    errors = await asyncio.gather(batcher.load(1), batcher.load(2), return_exceptions=True)
+    assert [error.params for error in errors if isinstance(error, InvalidFields)] == [
+        {"title": "too long"}
+    ] * 2
+    assert errors[0] is not errors[1]

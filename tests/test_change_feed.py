@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from bson import ObjectId, Timestamp
+from motor.motor_asyncio import AsyncIOMotorCollection
 from pymongo import ReadPreference
 from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
-from schemas import TAG
+from schemas import TAG, VENUE
 from schemas.caller import EVERYBODY
 from schemas.errors import NotFound
 from schemas.kind import load
@@ -299,3 +300,56 @@ async def test_the_uri_cannot_choose_a_secondary() -> None:
     opened = client.connect("mongodb://127.0.0.1:1/?replicaSet=rs0&readPreference=secondaryPreferred")
     assert opened.read_preference == ReadPreference.PRIMARY
     opened.close()
+
+
+async def test_links_are_kept_after_an_election(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new primary that has committed nothing yet may not have a venue that was created before."""
+    venue, feed = await api.made("venues", venue="Hall"), api.store.feed
+    await feed.catch_up()
+    is_stale, load = [True], RecordLoader.load_many
+
+    async def stale(loader: RecordLoader, asked: Any) -> Any:
+        if not is_stale or ("venues", venue["id"]) not in asked:
+            return await load(loader, asked)
+        pretend_election(feed)
+        is_stale.pop()
+        return {}
+
+    monkeypatch.setattr(RecordLoader, "load_many", stale)
+    event = await api.event("Event", venue=venue["id"])
+    assert (event["venue"]["venue"], is_stale) == ("Hall", [])
+
+
+async def test_copies_of_a_record_that_a_new_primary_does_not_have_yet_are_kept(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venue, store = await api.made("venues", venue="Hall"), api.store
+    event = await api.event("Event", venue=venue["id"])
+    await store.feed.catch_up()
+    is_stale, find = [True], AsyncIOMotorCollection.find_one
+
+    async def stale(collection: Any, *asked: Any, **options: Any) -> Any:
+        if collection.name != "venues" or not is_stale:
+            return await find(collection, *asked, **options)
+        pretend_election(store.feed)
+        is_stale.pop()
+        return None
+
+    monkeypatch.setattr(AsyncIOMotorCollection, "find_one", stale)
+    await store.fanout.update_copies(VENUE, venue["id"])
+    assert not is_stale
+    assert (await api.get(f"/events/{event['id']}"))[1]["venue"]["venue"] == "Hall"
+
+
+async def test_a_stream_that_ends_before_the_oplog_goes_on_at_the_checkpoint(store: Store) -> None:
+    """This process was suspended; others have kept the checkpoint current."""
+    feed = store.feed
+    await feed.catch_up()
+    stream = feed._stream
+    assert stream
+    stream.try_next = failing(OperationFailure("too old", client.HISTORY_LOST))  # type: ignore[method-assign]
+    await store.database["tags"].insert_one({"_id": 1, "slug": "a"})
+    position = feed.position
+    assert await feed.catch_up() > position
+    assert not feed.has_lost_changes
+    assert feed._stream is not stream

@@ -21,6 +21,9 @@ from schemas.kind import load
 from schemas.site import Site
 from service.changes import log as change_log
 from service.changes.feed import CHECKPOINT
+from service.changes.log_rows import begin_log
+from service.migrations.recount import set_checkpoint, snapshot_time
+from service.store import Store
 from tests.checker import lose_changes, until
 from tests.conftest import Api, MakeApi
 from tests.mirror import Get, Mirror
@@ -576,3 +579,55 @@ async def test_a_stream_continues_after_a_kill(api: Api, mongodb_uri: str, tmp_p
                     await answer.read()
         ids.append((await api.event("While there was no service"))["id"])
     assert [change["id"] for _, change in seen] == ids[:2]
+
+
+async def test_a_log_that_is_begun_anew_uses_no_number_twice(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may append rows while the log is begun anew."""
+    await pair[0].event("Before")
+    await pair[0].store.log.update()
+    before = (await pair[0].store.log.checkpoint()).number
+    log = await begin_log(pair[0].store.database)
+    await pair[1].event("Meanwhile")
+    await pair[1].store.log.update()
+    await set_checkpoint(pair[0].store.database, await snapshot_time(pair[0].store.database), log)
+    for number in range(2 * before):
+        await pair[0].event(f"After {number}")
+    await pair[0].store.log.update()
+    assert (await pair[0].store.log.checkpoint()).number == before + 1 + 2 * before
+
+
+async def test_events_of_a_moved_category_are_not_logged_by_a_process_that_is_too_late(pair: Pair) -> None:
+    jazz, music = [(await pair[0].made("categories", name=name))["id"] for name in ("Jazz", "Music")]
+    await pair[0].event("Concert", categories=[jazz])
+    late, rows = pair[1].store, pair[1].store.database["changes"]
+    read = await late.log.checkpoint()
+    assert (await pair[0].patch(f"/categories/{jazz}", {"parent": music}))[0] == 200
+    await late.feed.catch_up()
+    changes, until_ = list(late.feed.unlogged), late.feed.time
+    await pair[0].store.log.update()
+    logged = await rows.count_documents({})
+    assert any(change.is_move for change in changes)
+    assert not await late.log._rows.append_changes(changes, read.at, until_)
+    assert await rows.count_documents({}) == logged
+
+
+async def test_updates_of_the_log_pause_also_if_something_is_written_during_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_log, "PAUSE_SECONDS", 60.0)
+    log, second = store.log, list[asyncio.Task[None]]()
+    update = log._update
+
+    async def updating() -> None:
+        second.append(log.update_soon())
+        await update()
+
+    monkeypatch.setattr(log, "_update", updating)
+    await log.update_soon()
+    await asyncio.sleep(0.1)
+    assert [task.done() for task in second] == [False]
+    log.end_pause()
+    await second[0]
+    assert len(second) == 2

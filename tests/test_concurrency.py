@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -472,3 +473,15 @@ async def test_events_follow_a_tree_in_motion(pair: tuple[Api, Api]) -> None:
         assert statuses(await together(*moves)).keys() <= {200, 400}
     await agrees(pair[0].store)
     assert await pair[0].store.database[CATEGORY.plural].count_documents({}) == 6
+
+
+async def test_the_time_of_a_child_does_not_go_back_when_its_parent_is_deleted(api: Api) -> None:
+    """Clocks of processes differ: the one that changed the child was ahead."""
+    parent = (await api.made("categories", name="Parent"))["id"]
+    child = (await api.made("categories", name="Child", parent=parent))["id"]
+    later, terms = datetime(2090, 1, 1), api.store.database[CATEGORY.plural]
+    await terms.update_one({"_id": child}, {"$set": {"modified_utc": later, "has_own_time": True}})
+    assert (await api.delete(f"/categories/{parent}"))[0] == 200
+    stored = await terms.find_one({"_id": child})
+    assert stored
+    assert (stored["parent"], stored["modified_utc"], stored["has_own_time"]) == (0, later, False)

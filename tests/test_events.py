@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -443,3 +444,15 @@ async def test_a_time_that_clocks_show_twice_is_the_first_in_another_zone(api: A
     assert (moved["start_date"], moved["utc_start_date"]) == ("2027-10-31 02:15:00", "2027-10-31 02:15:00")
     _, back = await api.patch(f"/events/{event['id']}", PARIS)
     assert (back["start_date"], back["utc_start_date"]) == ("2027-10-31 02:15:00", "2027-10-31 00:15:00")
+
+
+async def test_a_new_venue_whose_date_cannot_be_converted_fails_only_its_own_request(
+    make_api: MakeApi,
+) -> None:
+    api = await make_api(timezone="Europe/Paris")
+    times = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
+    bad = {"title": "Bad", "venue": {"venue": "Hall", "date": "0001-01-01"}, **times}
+    good = {"title": "Good", "venue": {"venue": "Hall"}, **times}
+    answers = await asyncio.gather(*(api.post("/events", sent) for sent in (good, bad, good)))
+    assert [status for status, _ in answers] == [201, 400, 201]
+    assert answers[1][1]["data"]["params"] == {"venue": "Invalid data for a new record: date."}

@@ -16,6 +16,7 @@ from service.migrations import recount
 from service.mongo.bulk_writes import insert_each
 from service.store import open_store
 from service.store.records.drafting import Drafter
+from service.store.records.updating import Updater
 from tests.checker import agrees, differences, lose_changes
 from tests.conftest import Api
 
@@ -224,3 +225,45 @@ async def test_a_venue_without_events_has_none(api: Api) -> None:
     await api.delete(f"/events/{event['id']}")
     assert await api.ids("venues", has_events="true") == []
     assert await api.ids("venues", has_events="false") == [venue]
+
+
+async def test_an_event_at_the_size_limit_does_not_stop_the_change_log(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its copies cannot be updated; everything else is counted and logged."""
+    venue = await pair[0].made("venues", venue="Old")
+
+    async def skips(events: Any) -> dict[int, Any]:
+        return {}
+
+    async def is_too_large(*arguments: Any) -> None:
+        raise WriteError("too large")
+
+    renamed_after_the_look_up(pair, venue["id"], monkeypatch)
+    monkeypatch.setattr(pair[0].store.fanout, "refresh", skips)
+    for api in pair:
+        monkeypatch.setattr(api.store.fanout, "update_copies", is_too_large)
+    await pair[0].event(venue=[venue["id"]], tags=["t"])
+    status, shown = await pair[1].get("/tags")
+    assert (status, [tag["count"] for tag in shown["tags"]]) == (200, [1])
+    assert "are outdated" in caplog.text
+
+
+async def test_a_record_that_cannot_be_stored_does_not_stop_the_publication_of_others(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [
+        (await api.event(f"Event {number}", status="future", date="2099-01-01"))["id"] for number in (1, 2)
+    ]
+    due = {"$set": {"date_utc": api.store.site.now()}}
+    await api.store.database["events"].update_many({}, due)
+    attempt = Updater._attempt
+
+    async def refuses(updater: Updater, kind: Any, stored: Any, *rest: Any) -> Any:
+        if stored["_id"] == ids[0]:
+            raise WriteError("too large")
+        return await attempt(updater, kind, stored, *rest)
+
+    monkeypatch.setattr(Updater, "_attempt", refuses)
+    await api.store.maintain()
+    assert [(await api.get(f"/events/{id}"))[1]["status"] for id in ids] == ["future", "publish"]

@@ -132,10 +132,11 @@ class ChangeFeed:
         except PyMongoError as error:
             await self.close()
             is_lost = getattr(error, "code", None) == HISTORY_LOST and not self.has_lost_changes
-            self.has_lost_changes |= is_lost
-            if not was_open and not is_lost:
-                raise
-            return await self._read_on(())  # once more, with a new stream
+            if not was_open:
+                if not is_lost:
+                    raise
+                self.has_lost_changes = True
+            return await self._read_on(())  # once more, with a new stream, which begins at the checkpoint
         self.clock.last, self.time, self.restores.read_at = clock, clock.time, started
         if is_new:
             self._forget()

@@ -10,12 +10,14 @@ number and the time up to which everything is counted and logged: there the chan
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 
 from bson import Timestamp
+from pymongo.errors import PyMongoError
 
 from schemas import EVENT, KINDS
 from schemas.errors import Unavailable
@@ -25,12 +27,15 @@ from service.background import BackgroundTasks
 from service.changes.change import REMOVED, REMOVED_TERMS, Change
 from service.changes.feed import CHECKPOINT, ChangeFeed
 from service.changes.log_rows import LogRows
+from service.failures import Failures
 from service.mongo.client import Database, collections, utc
 
+log = logging.getLogger("kalends.store")
 PAUSE_SECONDS = 1.0
-"""Pause between two updates, unless a reader waits: many changes are counted by few updates. With pauses of a
-tenth of a second, creations on one connection and lists while events change are 10 % slower."""
-RETRY_SECONDS, MAX_WAIT_SECONDS = 0.02, 8.0
+"""From the beginning of an update to the next one, unless a reader waits: many changes are counted by few
+updates. With a tenth of a second, creations on one connection, and lists while events change, are 10 %
+slower."""
+RETRY_SECONDS, MAX_WAIT_SECONDS = 0.05, 8.0
 """For a reader: the pause after an update that was not enough, and when it gives up."""
 MAX_CHECKPOINT_AGE_SECONDS = 60
 """An older checkpoint is moved even if nothing has changed, so that it stays within the oplog."""
@@ -57,7 +62,7 @@ class ChangeLog:
         self._feed, self._count, self._tasks = feed, count, tasks
         self._rows, self._collection = LogRows(database, site), collections(database)
         self.checkpoint = self._rows.checkpoint
-        self._turn = asyncio.Lock()
+        self._turn, self._failures = asyncio.Lock(), Failures(log, "updating the change log")
         self._scheduled: asyncio.Task[None] | None = None
         self._is_awaited = asyncio.Event()
         self._paused_until = 0.0
@@ -74,15 +79,19 @@ class ChangeLog:
         await self._feed.catch_up()
         wanted, deadline = self._feed.time, monotonic() + MAX_WAIT_SECONDS
         while is_pending(wanted):
-            self.end_pause()
-            await asyncio.wait({self.update_soon()}, timeout=MAX_WAIT_SECONDS)
-            if is_pending(wanted):  # another process was first, or changes are lost
+            await self.wait_for_update(max(0.0, deadline - monotonic()))
+            if is_pending(wanted):  # another process was first, changes are lost, or it has failed
                 if monotonic() > deadline:
                     raise Unavailable
                 await asyncio.sleep(RETRY_SECONDS)
 
+    async def wait_for_update(self, seconds: float) -> None:
+        """Wait some time for the next update in the background, which begins at once."""
+        self.end_pause()
+        await asyncio.wait({self.update_soon()}, timeout=seconds)
+
     def update_soon(self) -> asyncio.Task[None]:
-        """Update in the background, at once or after the pause since the last update."""
+        """Update in the background, at once or after the pause since the last update began."""
         if self._scheduled is None:
             self._scheduled = self._tasks.start(self._update_later(), "updating the change log")
         return self._scheduled
@@ -97,7 +106,12 @@ class ChangeLog:
         async with self._turn:
             self._is_awaited.clear()
             self._scheduled = None  # whoever comes from now on needs another one
-            await self._update()
+            self._paused_until = monotonic() + PAUSE_SECONDS
+            try:
+                await self._update()
+                self._failures.succeeded()
+            except PyMongoError as error:
+                self._failures.failed(error)
 
     async def update(self) -> None:
         """Count and log all writes that were acknowledged before the call."""
@@ -105,19 +119,18 @@ class ChangeLog:
             await self._update()
 
     async def _update(self) -> None:
+        checkpoint = await self.checkpoint()
         await self._feed.catch_up()
         if self._feed.has_lost_changes:
             return  # the checkpoint must stay until all records are compared
-        until, checkpoint = self._feed.time, await self.checkpoint()
+        until = self._feed.time
         self._feed.drop_logged(checkpoint.at)
-        changes = [change for change in self._feed.unlogged if change.at <= until]
-        if changes:
+        if changes := [change for change in self._feed.unlogged if change.at <= until]:
             await self._count(changes, until)
-        if await self._rows.append_changes(changes, checkpoint, until):
-            self._feed.drop_logged(until)
-        if not changes and until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:
+            if await self._rows.append_changes(changes, checkpoint.at, until):
+                self._feed.drop_logged(until)
+        elif until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:
             await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})
-        self._paused_until = monotonic() + PAUSE_SECONDS
 
     async def repair(self) -> bool:
         """Log the records that may have changed since the checkpoint: the changes themselves are lost. Return
@@ -152,4 +165,4 @@ class ChangeLog:
     async def _log_lost(self, kind: Kind, action: str, ids: Sequence[int]) -> None:
         at = (await self.checkpoint()).at
         rows = [self._rows.row(kind.plural, id, action, at) for id in ids]
-        await self._rows.append_rows([row | {"is_lost": True} for row in rows])
+        await self._rows.append_rows([row | {"is_lost": True} for row in rows], {})

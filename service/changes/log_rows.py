@@ -42,46 +42,44 @@ class LogRows:
         found = await self._collection("meta").find_one({"_id": CHECKPOINT})
         return Checkpoint(found["at"], found["number"], found["log"]) if found else Checkpoint()
 
-    async def append_changes(
-        self, changes: Sequence[Change], checkpoint: Checkpoint, until: Timestamp
-    ) -> bool:
-        """Append all changes between a checkpoint and a time, and move the checkpoint to it; return False if
-        another process has moved it meanwhile."""
+    async def append_changes(self, changes: Sequence[Change], read: Timestamp, until: Timestamp) -> bool:
+        """Append all changes between the time of the checkpoint, as it was read, and another one, and move
+        the checkpoint there; return False if another process has moved it meanwhile."""
         for change in (change for change in changes if change.is_move):
-            await self._append_events_of(change)
-            checkpoint = (await self.checkpoint())._replace(at=checkpoint.at)
+            if not await self._append_events_of(change, read):
+                return False
         for batch in batches(changes):
             rows = [self._row_of(change) for change in batch if change.is_shown]
             at = until if batch[-1] is changes[-1] else batch[-1].at
-            if not await self._append(rows, checkpoint, at):
+            if not await self._append(rows, {"at": read}, {"$set": {"at": at}}):
                 return False
-            checkpoint = checkpoint._replace(at=at, number=checkpoint.number + len(rows))
+            read = at
         return True
 
-    async def append_rows(self, rows: Sequence[Document]) -> None:
-        """Append rows that are not from the change feed; the time of the checkpoint stays."""
+    async def append_rows(self, rows: Sequence[Document], condition: Document) -> bool:
+        """Append rows that are not from the change feed; the time of the checkpoint stays. Return False if
+        the checkpoint does not meet the condition any more."""
         for first in range(0, len(rows), ROWS_PER_TRANSACTION):
-            read = await self.checkpoint()
-            while not await self._append(rows[first : first + ROWS_PER_TRANSACTION], read, read.at):
-                read = await self.checkpoint()
+            if not await self._append(rows[first : first + ROWS_PER_TRANSACTION], condition, {}):
+                return False
+        return True
 
-    async def _append_events_of(self, change: Change) -> None:
+    async def _append_events_of(self, change: Change, read: Timestamp) -> bool:
         """Append the events of a category that was moved: they are in other lists now."""
         found = self._collection(EVENT.plural).find({"categories._id": change.id}, {"_id": 1})
         row = self.row(EVENT.plural, 0, "changed", change.at) | {"touched": ["categories"]}
-        await self.append_rows([{**row, "id": event["_id"]} async for event in found])
+        return await self.append_rows([{**row, "id": event["_id"]} async for event in found], {"at": read})
 
-    async def _append(self, rows: Sequence[Document], read: Checkpoint, at: Timestamp) -> bool:
-        """Append rows and move the checkpoint, unless it was moved since it was read."""
-        numbered = [{"_id": read.number + place, **row} for place, row in enumerate(rows, 1)]
-        query = {"_id": CHECKPOINT, "at": read.at, "number": read.number}
-        change = {"$set": {"at": at, "number": read.number + len(rows)}}
+    async def _append(self, rows: Sequence[Document], condition: Document, change: Document) -> bool:
+        """Append rows and change the checkpoint, unless it does not meet the condition any more."""
+        query, change = {"_id": CHECKPOINT, **condition}, {"$inc": {"number": len(rows)}, **change}
 
         async def work(session: Session) -> bool:
-            done = await self._collection("meta").update_one(query, change, session=session)
-            if done.matched_count and numbered:
+            before = await self._collection("meta").find_one_and_update(query, change, session=session)
+            if before and rows:
+                numbered = [{"_id": before["number"] + place, **row} for place, row in enumerate(rows, 1)]
                 await self._collection(LOG).insert_many(numbered, session=session)
-            return bool(done.matched_count)
+            return before is not None
 
         return await in_transaction(self._database, work)
 
@@ -111,6 +109,7 @@ def batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
 
 async def begin_log(database: Database) -> Document:
     """Begin the log anew: its rows are about another collection of records. Return what to store in the
-    checkpoint; the new identity makes all earlier tokens invalid."""
+    checkpoint; the new identity makes all earlier tokens invalid. The numbers go on: another process may be
+    appending rows."""
     await database[LOG].delete_many({})
-    return {"log": secrets.token_hex(4), "number": 0}
+    return {"log": secrets.token_hex(4)}

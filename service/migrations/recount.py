@@ -78,7 +78,8 @@ async def recount(database: Database, report: Report, repair: Repair | None = No
 async def set_checkpoint(database: Database, at: Timestamp, log: Mapping[str, Any]) -> None:
     """Let the change feed continue from a time up to which everything is counted."""
     checkpoint = {"at": at, "events_uuid": await events_uuid(database), **log}
-    await database["meta"].update_one({"_id": CHECKPOINT}, {"$set": checkpoint}, upsert=True)
+    change = {"$set": checkpoint, "$setOnInsert": {"number": 0}}
+    await database["meta"].update_one({"_id": CHECKPOINT}, change, upsert=True)
 
 
 class Counted(NamedTuple):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
+from time import monotonic
 from typing import Any, TypeVar
 
 import pymongo
@@ -31,8 +33,9 @@ HISTORY_LOST = 286
 FIRST_BATCH = 10_000
 """Rows that an aggregation returns at once; by default MongoDB returns 101, and the rest on request."""
 CLOSE_SECONDS = 0.2
-MAX_TRANSACTION_ATTEMPTS = 10
-"""How often the work of a transaction that was aborted when it was committed is repeated."""
+MAX_TRANSACTION_SECONDS = 20.0
+"""How long a transaction that conflicts with others is repeated."""
+MAX_TRANSACTION_PAUSE_SECONDS = 0.1
 Row = dict[str, Any]
 Client = AsyncIOMotorClient[Row]
 Database = AsyncIOMotorDatabase[Row]
@@ -73,19 +76,19 @@ async def batches_by_id(
 async def in_transaction(
     database: Database, work: Callable[[Session], Coroutine[Any, Any, Result]]
 ) -> Result:
-    """Run the work in a transaction; after a conflict it is repeated, so it must have no other effects."""
+    """Run the work in a transaction; after a conflict it is repeated, so it must have no other effects.
+    Motor's `with_transaction` repeats it without a pause, and not at all if it is the commit that fails."""
+    deadline, pause = monotonic() + MAX_TRANSACTION_SECONDS, 0.001
     async with await database.client.start_session() as session:
-        attempt = 0
         while True:
-            attempt += 1
             try:
-                result: Result = await session.with_transaction(work)
-            except PyMongoError as error:  # Motor does not repeat the work if it is the commit that fails
-                is_aborted = error.has_error_label("TransientTransactionError")
-                if not is_aborted or attempt == MAX_TRANSACTION_ATTEMPTS:
+                async with session.start_transaction():
+                    return await work(session)
+            except PyMongoError as error:
+                if not error.has_error_label("TransientTransactionError") or monotonic() > deadline:
                     raise
-            else:
-                return result
+            await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - not for secrets
+            pause = min(2 * pause, MAX_TRANSACTION_PAUSE_SECONDS)
 
 
 def connect(uri: str, listeners: Sequence[CommandListener] = ()) -> Client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
 from functools import partial
@@ -82,7 +81,7 @@ class Batcher(Generic[Key, Value]):
             raise
         except Exception as error:  # every caller of the batch gets an exception object of its own
             for result in pending(batch.values()):
-                result.set_exception(copy.copy(error))
+                result.set_exception(copy_of(error))
         else:
             resume([(result, found.get(key)) for key, results in batch.items() for result in results])
 
@@ -95,6 +94,13 @@ def resume(callers: Sequence[tuple[asyncio.Future[Value | None], Value | None]])
             result.set_result(value)
     if rest := callers[MAX_RESUMED:]:
         asyncio.get_running_loop().call_soon(resume, rest)
+
+
+def copy_of(error: Exception) -> Exception:
+    """A copy of an exception, with its traceback. `copy.copy` would call the constructor with the message."""
+    copied = error.__class__.__new__(error.__class__)
+    copied.args, copied.__dict__ = error.args, dict(error.__dict__)
+    return copied.with_traceback(error.__traceback__)
 
 
 def pending(

@@ -45,6 +45,8 @@ from service.store.webhooks import Webhooks
 
 __all__ = ["Page", "Store", "open_store"]
 
+MAX_UPDATE_SECONDS = 5.0
+"""How long maintenance waits for an update of the change log."""
 CLOSE_SECONDS = 1.0
 """How long background tasks may take to finish; fan-out jobs that are left are resumed by maintenance."""
 
@@ -60,7 +62,7 @@ class Store:
         self.ids, self.feed = Ids(database), ChangeFeed(database)
         self.feed.restores.on_replaced = self._forget
         self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site, self.feed)
-        count = UsageCounters(database, self.fanout).count
+        count = UsageCounters(database, self.feed, self.fanout).count
         self.log = ChangeLog(database, site, self.feed, count, self._tasks)
         self.tokens = Tokens(database, self.ids, self._tasks)
         self.webhooks, self.undo = Webhooks(database, self.ids, site), UndoSteps(database, site)
@@ -125,7 +127,8 @@ class Store:
         if self.feed.has_lost_changes:
             await recover(self.database, log_progress, self.log.repair)
             self.feed.reopen()
-        await self.log.update()
+        # Not longer: it may wait for the transaction of a crashed process, which the next run will abort.
+        await self.log.wait_for_update(MAX_UPDATE_SECONDS)
 
     async def is_alive(self) -> bool:
         """Whether requests can be served: there is a primary, and the database is prepared."""

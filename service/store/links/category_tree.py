@@ -15,6 +15,7 @@ from schemas.preconditions import Versions
 from service.changes.change import REMOVED_TERMS
 from service.mongo.bulk_writes import Update, update_one
 from service.mongo.client import Database, Session, in_transaction
+from service.store.links.fanout import touched
 
 LOCK = {"_id": "category-tree"}
 TREE_FIELDS = {"parent": 1, "ancestors": 1}
@@ -111,7 +112,7 @@ class CategoryTree:
                 {"_id": own}, removed, upsert=True, session=session
             )
             children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
-            moved = {"$set": {"parent": gone["parent"], "modified_utc": now}, "$inc": {"version": 1}}
+            moved = touched({"parent": gone["parent"]}, now)
             await terms.update_many({"parent": own}, moved, session=session)
             await terms.update_many({"ancestors": own}, {"$pull": {"ancestors": own}}, session=session)
             return children
@@ -124,10 +125,7 @@ class CategoryTree:
 
         async def work(session: Session) -> None:
             for id, parent in parents.items():
-                moved = {
-                    "$set": {"parent": parent, "modified_utc": datetime.now(UTC)},
-                    "$inc": {"version": 1},
-                }
+                moved = touched({"parent": parent}, datetime.now(UTC))
                 await terms.update_one({"_id": id}, moved, session=session)
             stored = {row["_id"]: row async for row in terms.find({}, TREE_FIELDS, session=session)}
             known = {id: row.get("parent") for id, row in stored.items()}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from pymongo.errors import PyMongoError, WriteError
 
 from schemas import BY_NAME, EVENT
+from schemas.errors import Unavailable
 from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
 from schemas.site import Site
@@ -44,6 +45,16 @@ def copy_of(kind: Kind, record: Document) -> Document:
     """The embedded copy of a record: the fields needed to show it."""
     kept = ("_id", "version", "slug", *kind.embedded_fields, *(POST if kind.is_post else ()))
     return {name: record.get(name) for name in kept}
+
+
+def touched(fields: Document, now: datetime) -> Document:
+    """A change to records, with its time, that may be the second one within a second. Clocks of processes
+    differ: the time does not go back."""
+    return {
+        "$set": fields | {"has_own_time": False},
+        "$max": {"modified_utc": now},
+        "$inc": {"version": 1},
+    }
 
 
 def is_copied(kind: Kind, name: str) -> bool:
@@ -94,7 +105,8 @@ class Fanout:
     async def update_copies(self, kind: Kind, id: int, events: Sequence[int] | None = None) -> None:
         """Update the copies of a record, or remove them if it was deleted, in some events or in all."""
         among: Document = {} if events is None else {"_id": {"$in": events}}
-        record = await self._database[kind.plural].find_one({"_id": id})
+        # Confirmed: if a new primary does not have the record yet, its copies must not be removed.
+        record = await self._feed.confirm(lambda: self._database[kind.plural].find_one({"_id": id}))
         await (self._replace_copies(kind, record, among) if record else self._remove_copies(kind, id, among))
 
     async def refresh(self, events: Iterable[Document]) -> dict[int, Document]:
@@ -107,14 +119,15 @@ class Fanout:
             for field, kind in LINKED.items()
             for copy in event.get(field, ())
         ]
+        records = {(kind.plural, copy["_id"]) for kind, copy, _ in copies}
         outdated: dict[int, Document | None] = {}
         try:
-            found = await self._versions.load_many({(kind.plural, copy["_id"]) for kind, copy, _ in copies})
+            found = await self._feed.confirm(lambda: self._versions.load_many(records))
             for kind, copy, event in copies:
                 if found.get((kind.plural, copy["_id"]), {}).get("version") != copy["version"]:
                     await self.update_copies(kind, copy["_id"], [event])
                     outdated[event] = await self._events.find_one({"_id": event}, HIDDEN_FIELDS)
-        except PyMongoError as error:
+        except (PyMongoError, Unavailable) as error:
             log.warning("copies in new events are checked later: %s", error)
         return {id: event for id, event in outdated.items() if event}
 
@@ -126,7 +139,7 @@ class Fanout:
 
         def change(**other: Any) -> Document:
             copy = copy_of(kind, record) | other
-            return self._touched({f"{field}.$[copy]": copy})
+            return touched({f"{field}.$[copy]": copy}, self._site.now())
 
         try:
             await self._in_slices(EVENTS_PER_COMMAND, query, change(), filters)
@@ -138,16 +151,8 @@ class Fanout:
 
     async def _remove_copies(self, kind: Kind, id: int, among: Document) -> None:
         field = FIELD[kind.name]
-        change = {"$pull": {field: {"_id": id}}} | self._touched({})
+        change = {"$pull": {field: {"_id": id}}} | touched({}, self._site.now())
         await self._in_slices(EVENTS_PER_COMMAND, {f"{field}._id": id, **among}, change, None)
-
-    def _touched(self, fields: Document) -> Document:
-        """A change to events that may be the second one within a second."""
-        return {
-            "$set": fields | {"has_own_time": False},
-            "$max": {"modified_utc": self._site.now()},
-            "$inc": {"version": 1},
-        }
 
     async def _in_slices(
         self, size: int, query: Document, change: Document, filters: Any, instead: Any = None

@@ -8,23 +8,29 @@ processes try, and whichever die.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from bson import Timestamp
 from pymongo import UpdateOne
+from pymongo.errors import WriteError
 
 from schemas.errors import Unavailable
 from schemas.event import EVENT
 from schemas.event_representation import LINKED
 from schemas.kind import Document
 from service.changes.change import Change
+from service.changes.feed import ChangeFeed
 from service.changes.usage_steps import Step, Use, after_steps
 from service.mongo.client import Database, collections
 from service.mongo.loaders import find_in_many
 from service.store.links.fanout import Fanout
 
+log = logging.getLogger("kalends.store")
 MAX_ATTEMPTS = 100
 PUBLIC = {"status": "publish", "locked": {"$ne": True}}
 LIVE = {"status": {"$ne": "trash"}}
@@ -34,8 +40,8 @@ Records = Mapping[Use, Document]
 class UsageCounters:
     """Counts the events of linked records."""
 
-    def __init__(self, database: Database, fanout: Fanout) -> None:
-        self._fanout, self._collection = fanout, collections(database)
+    def __init__(self, database: Database, feed: ChangeFeed, fanout: Fanout) -> None:
+        self._feed, self._fanout, self._collection = feed, fanout, collections(database)
 
     async def count(self, changes: Collection[Change], until: Timestamp) -> None:
         """Count changes up to a time: all of them since the last checkpoint."""
@@ -49,7 +55,10 @@ class UsageCounters:
             raise Unavailable
         # An event may embed a record that was changed meanwhile, and its writer may have died.
         for (field, id), events in outdated_copies(changes, records, uses).items():
-            await self._fanout.update_copies(LINKED[field], id, events)
+            try:
+                await self._fanout.update_copies(LINKED[field], id, events)
+            except WriteError:  # an event at the size limit, which must not stop the change log
+                log.exception("copies of %s %d in events %s are outdated", LINKED[field].name, id, events)
 
     async def _load(self, uses: Iterable[Use]) -> Records:
         ids: defaultdict[str, list[int]] = defaultdict(list)
@@ -88,14 +97,17 @@ class UsageCounters:
             return counted | {"publish_end": None, "live_end": None}
         if not are_ends_known:
             for name, state in (("publish_end", PUBLIC), ("live_end", LIVE)):
-                last = await self._collection(EVENT.plural).find_one(
-                    {f"{field}._id": id, **state},
-                    {"_id": 0, "end_utc": 1},  # so that MongoDB reads the index only
-                    sort=[("end_utc", -1)],
-                    hint=f"linked_{field}",
-                )
-                counted[name] = last["end_utc"] if last else None
+                counted[name] = await self._feed.confirm(partial(self._last_end, field, id, state))
         return counted
+
+    async def _last_end(self, field: str, id: int, state: Document) -> datetime | None:
+        last = await self._collection(EVENT.plural).find_one(
+            {f"{field}._id": id, **state},
+            {"_id": 0, "end_utc": 1},  # so that MongoDB reads the index only
+            sort=[("end_utc", -1)],
+            hint=f"linked_{field}",
+        )
+        return last["end_utc"] if last else None
 
 
 def outdated_copies(

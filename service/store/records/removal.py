@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import logging
 
 from schemas import KINDS
 from schemas.caller import Caller, Role
@@ -11,12 +11,14 @@ from schemas.kind import Document, Kind
 from schemas.preconditions import NO_PRECONDITIONS, Preconditions, Versions
 from schemas.site import Site
 from service.changes.log import ChangeLog
+from service.mongo.bulk_writes import UNSTORABLE
 from service.mongo.client import Database
 from service.mongo.loaders import Ref
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.records.updating import Updater
 
+log = logging.getLogger("kalends.store")
 SYSTEM = Caller(role=Role.ADMIN, bypasses_passwords=True)
 
 
@@ -63,13 +65,18 @@ class StatusChanges:
         return stored
 
     async def publish_due(self) -> None:
-        """Publish the scheduled records whose publication date has come."""
+        """Publish the scheduled records whose publication date has come; one that cannot be stored does not
+        stop the others."""
         due = {"status": "future", "date_utc": {"$lte": self._site.now()}}
         for kind in (kind for kind in KINDS if kind.is_post):
             async for record in self._database[kind.plural].find(due, {"_id": 1}):
-                with suppress(PreconditionFailed):  # its status has changed meanwhile
+                try:
                     publish = {"status": "publish"}
                     await self._updater.update(kind, record["_id"], publish, SYSTEM, allow=is_scheduled)
+                except PreconditionFailed:
+                    continue  # its status has changed meanwhile
+                except UNSTORABLE:
+                    log.exception("%s %d cannot be published", kind.name, record["_id"])
 
 
 def is_scheduled(stored: Document) -> None:
