@@ -25,6 +25,7 @@ RECORD_TAG = re.compile(rf'"([0-9]+-[0-9a-f]+)-[0-9a-f]+(?:-(?:{"|".join(CODINGS
 QUOTED = re.compile(r'"((?:[!#-\[\]-~]|\\["\\])*)"')
 """A string of RFC 9651, without spaces."""
 VISIBLE = re.compile(r"[!-~]{1,255}")
+NESTED_TOO_DEEPLY = Text("The body is nested too deeply.")
 BAD_KEY = Text("Must be 1 to 255 visible ASCII characters, as they are or in double quotes.")
 
 
@@ -77,7 +78,7 @@ def canonical(sent: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(sent, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:  # what can be parsed may be too deep to be written again
-        raise InvalidJson(Text("The body is nested too deeply.")) from None
+        raise InvalidJson(NESTED_TOO_DEEPLY) from None
 
 
 def parsed_key(header: str) -> str:

@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.conditions import IDEMPOTENCY_REPLAYED, creation_conditions, preconditions
+from handlers.conditions import (
+    IDEMPOTENCY_REPLAYED,
+    NESTED_TOO_DEEPLY,
+    creation_conditions,
+    preconditions,
+)
 from handlers.feed_validators import dated
 from handlers.prepared_response import PreparedResponse, not_modified
 from handlers.requests import body_values, language_of, query_pairs, query_values, values_of
@@ -29,7 +34,7 @@ from handlers.responses import list_response, record_response
 from handlers.store_protocol import Head, Ref, Store
 from handlers.time_slices import let_others_run
 from schemas.caller import Caller, Role
-from schemas.errors import Forbidden, NotFound, Problems, Unauthenticated
+from schemas.errors import Forbidden, InvalidJson, NotFound, Problems, Unauthenticated
 from schemas.fields import MAX_INT64
 from schemas.kind import Document, Input, Kind, ReadInput, RenderContext, load, load_valid
 from schemas.language import Text, translate
@@ -188,7 +193,10 @@ class RecordHandlers:
         """Validate a body, in a thread if it is long: sanitizing its HTML would block the event loop."""
         work = functools.partial(load_valid, schema, sent, self.site, partial=partial)
         await let_others_run()
-        return await asyncio.to_thread(work) if len(str(sent)) > MAX_BODY_CHARS_ON_LOOP else work()
+        try:
+            return await asyncio.to_thread(work) if len(str(sent)) > MAX_BODY_CHARS_ON_LOOP else work()
+        except RecursionError:
+            raise InvalidJson(NESTED_TOO_DEEPLY) from None
 
     def _requested_fields(self, sent: Mapping[str, Any]) -> Selection | None:
         """The fields that a GET of one record asks for."""
@@ -206,8 +214,8 @@ class RecordHandlers:
     ) -> web.StreamResponse:
         """The response to a write: the new state of the record, with warnings about the request."""
         context, language = RenderContext(self.site, request[CALLER]), language_of(request)
-        tag = record_tag(self.kind, record, context, "written")
         warnings = [translate(text, language) for text in warnings_of(self.kind, sent)]
+        tag = record_tag(self.kind, record, context, f"written {warnings}")
         return record_response(self.kind, record, context, tag, warnings, status)
 
 

@@ -17,7 +17,7 @@ from schemas.kind import Input, reader_of
 from schemas.language import Text, preferred
 
 NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
-MAX_FORM_DEPTH = 4
+MAX_FORM_DEPTH, MAX_INDEX_DIGITS = 4, 10
 MAX_FIELDS = 1000
 
 
@@ -132,7 +132,8 @@ def _place(values: dict[str, Any], keys: list[str], value: str) -> None:
 
 def _next(values: dict[str, Any]) -> str:
     """The index after the highest one in use."""
-    return str(max((int(key) for key in values if key.isascii() and key.isdigit()), default=-1) + 1)
+    indexes = [int(key) for key in values if key.isascii() and key.isdigit() and len(key) < MAX_INDEX_DIGITS]
+    return str(max(indexes, default=-1) + 1)
 
 
 def _as_list(value: Any) -> Any:

@@ -57,7 +57,12 @@ def routes(site: Site) -> list[web.RouteDef]:
             raise NoRoute
         return asset(name).respond_to(request)
 
+    async def without_slash(request: web.Request) -> web.StreamResponse:
+        # The addresses in the page are relative.
+        return PreparedResponse(b"", {"Location": "../docs"}, 308).respond_to(request)
+
     return [
         web.get("/docs", serving(docs_page(site))),
+        web.get("/docs/", without_slash),
         web.get("/docs/{name}", static),
     ]

@@ -302,24 +302,6 @@ async def test_the_uri_cannot_choose_a_secondary() -> None:
     opened.close()
 
 
-async def test_links_are_kept_after_an_election(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new primary that has committed nothing yet may not have a venue that was created before."""
-    venue, feed = await api.made("venues", venue="Hall"), api.store.feed
-    await feed.catch_up()
-    is_stale, load = [True], RecordLoader.load_many
-
-    async def stale(loader: RecordLoader, asked: Any) -> Any:
-        if not is_stale or ("venues", venue["id"]) not in asked:
-            return await load(loader, asked)
-        pretend_election(feed)
-        is_stale.pop()
-        return {}
-
-    monkeypatch.setattr(RecordLoader, "load_many", stale)
-    event = await api.event("Event", venue=venue["id"])
-    assert (event["venue"]["venue"], is_stale) == ("Hall", [])
-
-
 async def test_copies_of_a_record_that_a_new_primary_does_not_have_yet_are_kept(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

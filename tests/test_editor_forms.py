@@ -420,3 +420,12 @@ async def test_records_that_the_options_do_not_reach_are_typed_by_id(
     assert "notice=unchanged" in (await editor.submit(form)).location
     page = await editor.submit(form, venue__=["999"])
     assert (page.status, "Venue 999 not found." in page.text) == (400, True)
+
+
+async def test_a_protected_event_in_the_trash_cannot_be_copied(api: Api) -> None:
+    editor = Editor(api)
+    event = await api.event("Party", description="the secret place", password="secret")
+    assert (await api.delete(f"/events/{event['id']}?password=secret"))[0] == 200
+    page = await editor.get(f"/edit/events/new?copy={event['id']}")
+    assert "the secret place" not in str(page.text)
+    assert page.status == 410

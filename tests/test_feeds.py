@@ -435,3 +435,23 @@ async def test_a_feed_that_breaks_off_is_seen_to_be_incomplete(
     with pytest.raises(Exception, match=r"payload|Connection|Response"):
         async with api.client.get(api.store.site.namespace + "/events.ics") as answer:
             await answer.read()
+
+
+async def test_an_event_of_thousands_of_years_has_no_time_zone_of_as_many(api: Api) -> None:
+    """Every day of it would be looked at, and no other request would be served meanwhile."""
+    event = await api.event(start_date="2027-06-01 10:00", end_date="9999-12-30", timezone="Europe/Berlin")
+    for path in (f"/events/{event['id']}.ics", "/events.ics?starts_after=2027-01-01"):
+        status, body = await api.get(path)
+        (shown,) = icalendar.Calendar.from_ical(body).walk("VEVENT")
+        assert status == 200
+        assert shown["DTSTART"].dt.isoformat() == "2027-06-01T10:00:00+02:00"
+        assert shown["DTEND"].dt.utcoffset() == timedelta(0)
+        assert len(body) < 20_000
+
+
+async def test_an_event_on_the_last_day_of_all_has_a_feed(api: Api) -> None:
+    event = await api.event(start_date="9999-12-31", end_date="9999-12-31", all_day=True)
+    for path in (f"/events/{event['id']}.ics", "/events.ics?starts_after=2027-01-01"):
+        status, body = await api.get(path)
+        (shown,) = icalendar.Calendar.from_ical(body).walk("VEVENT")
+        assert (status, shown["DTSTART"].dt, "DTEND" in shown) == (200, date(9999, 12, 31), False)

@@ -1310,3 +1310,27 @@ async def test_every_kind_has_its_values_in_the_tables() -> None:
     read = {type(field) for kind in KINDS for field in kind.query_schema().fields.values()}
     assert read == {*READ, FreeText, Many, Statuses}
     assert all(name in BY_NAME[kind].body_schema().fields for kind, name in BUT)
+
+
+@pytest.mark.parametrize("depth", [900, 998, 1005, 1015, 1021])
+async def test_a_deeply_nested_body_is_stored_or_refused(api: Api, depth: int) -> None:
+    body = '{"name": "deep", "other": ' + "[" * depth + "]" * depth + "}"
+    headers = {"Content-Type": "application/json"}
+    status, answer = await api.send("POST", "/tags", data=body, headers=headers)
+    assert status in (201, 400), answer
+
+
+async def test_a_huge_index_in_a_form_is_no_error(api: Api) -> None:
+    form = f"name=a&x[{'9' * 5000}]=a&x[]=b"
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    status, answer = await api.send("POST", "/tags", data=form, headers=headers)
+    assert status == 201, answer
+
+
+async def test_an_origin_that_is_no_text_is_refused(api: Api) -> None:
+    head = f"POST {api.store.site.namespace}/tags HTTP/1.1\r\nHost: localhost\r\nOrigin: http://".encode()
+    rest = b"\xff\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n" + b'{"name":"a"}'
+    reader, writer = await asyncio.open_connection(api.client.host, api.client.port)
+    writer.write(head + rest)
+    assert (await reader.readline()).split()[1] == b"403"
+    writer.close()

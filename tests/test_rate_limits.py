@@ -219,3 +219,11 @@ def test_settings_survive_the_way_to_a_worker() -> None:
     assert (settings.log_format, settings.access_log) == ("json", "off")
     assert read_settings(settings.variables(), {}) == settings
     assert read_settings(replace(Settings(), port=1).variables(), {}) == replace(Settings(), port=1)
+
+
+async def test_many_passwords_cannot_be_tried_at_once(make_api: MakeApi) -> None:
+    api = await make_api()
+    path = f"/events/{(await api.event(password='right'))['id']}"
+    tried = [api.get(path, password=f"wrong {number}") for number in range(MAX_WRONG_PASSWORDS + 5)]
+    statuses = sorted([status for status, _ in await asyncio.gather(*tried)])
+    assert statuses == [403] * MAX_WRONG_PASSWORDS + [429] * 5

@@ -153,3 +153,17 @@ async def test_a_long_body_is_compressed_while_all_threads_wait_for_mongodb() ->
     finally:
         answered.set()
         await asyncio.gather(*waiting)
+
+
+async def test_warnings_about_one_request_are_not_sent_to_another(api: Api) -> None:
+    """Compressed bodies are cached by their ETag."""
+    path = f"/events/{(await api.event('Event', description='long ' * 500))['id']}"
+    packed = {"Accept-Encoding": "gzip"}
+    _, first = await api.send("PUT", path, {"descripton": "x"}, headers=packed)
+    _, second = await api.send("PUT", path, {"titel": "x"}, headers=packed)
+    _, third = await api.send("PUT", path, {}, headers=packed)
+    assert [shown.get("warnings") for shown in (first, second, third)] == [
+        ["unknown field: descripton"],
+        ["unknown field: titel"],
+        None,
+    ]

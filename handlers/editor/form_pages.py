@@ -17,7 +17,7 @@ from handlers.editor.notes import add_notes
 from handlers.editor.records import find, unlock
 from handlers.pages.context import PageContext
 from handlers.records import path_ref
-from schemas.errors import DuplicateTermSlug, Forbidden, InvalidFields, Problem, TermExists
+from schemas.errors import DuplicateTermSlug, Forbidden, InvalidFields, Problem, TermExists, Trashed
 from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
 from schemas.language import Text, translate
@@ -41,6 +41,8 @@ class FormPages:
     async def copied(self, kind: Kind, page: PageContext, id: int) -> Form:
         """The form of a new record with the values of another one."""
         record = await find(self.frame, kind, id, page.caller)
+        if record.get("status") == "trash":
+            raise Trashed(kind=kind.name)
         await unlock(self.frame, kind, record, page.caller, "")
         form, shown = await self.empty(kind, page), kind.represent(kind, record, page.records)
         name = page.text(Text("Copy of {name}"), name=shown[kind.name_field])

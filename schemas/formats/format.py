@@ -16,6 +16,8 @@ BLOCK_ENDS = re.compile(r"<br\s*/?>|</(?:p|div|li|h[1-6]|tr|blockquote)>", re.IG
 BLANK_LINES = re.compile(r"[^\S\n]*\n\s*")
 UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that neither XML nor iCalendar can contain."""
+MAX_ZONE_YEARS = 50
+"""Years for which a feed defines a time zone."""
 Period = tuple[datetime, datetime]
 
 
@@ -32,6 +34,9 @@ class Feed:
     zones: dict[str, Period] = field(default_factory=dict)
     """The time zones of its events, each with a period that contains them; those of a long feed are added
     while it is written."""
+
+    def __post_init__(self) -> None:
+        self.zones.update({name: shortened(period, self.updated) for name, period in self.zones.items()})
 
     @property
     def title(self) -> str:
@@ -72,6 +77,16 @@ class Format:
         """A complete document."""
         items = self.separator.join(self.item(feed, record) for record in records)
         return self.begin(feed) + items + self.end
+
+
+def shortened(period: Period, updated: datetime) -> Period:
+    """The period for which a feed defines a zone: of a very long one only the years around the last change,
+    since every day of it is looked at. Other times are written in UTC."""
+    first, last = period
+    if last.year - first.year <= MAX_ZONE_YEARS:
+        return period
+    begin, end = updated.year - MAX_ZONE_YEARS // 2, updated.year + MAX_ZONE_YEARS // 2
+    return max(first, datetime(begin, 1, 1)), min(last, datetime(end, 12, 31))
 
 
 def venues_of(shown: Mapping[str, Any]) -> list[Document]:

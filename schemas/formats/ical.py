@@ -10,7 +10,7 @@ from urllib.parse import quote
 from icalendar import Calendar, Event, vCalAddress, vText
 
 from schemas.formats.content_lines import coordinates, text, to_bytes
-from schemas.formats.format import Feed, Format, address_of, plain_text, venues_of
+from schemas.formats.format import Feed, Format, address_of, plain_text, shortened, venues_of
 from schemas.formats.vtimezone import vtimezone
 from schemas.kind import Document
 from schemas.zones import Zone, parse_zone
@@ -37,7 +37,7 @@ def begin(feed: Feed) -> bytes:
     calendar.add("refresh-interval", REFRESH, parameters={"VALUE": "DURATION"})
     calendar.add("x-published-ttl", "PT1H")
     for name, (first, last) in sorted(feed.zones.items()):
-        if not has_fixed_offset(zone := parse_zone(name)):
+        if first <= last and not has_fixed_offset(zone := parse_zone(name)):
             calendar.add_component(vtimezone(zone, first.year, last.year))
     return to_bytes(calendar).removesuffix(END)
 
@@ -47,9 +47,10 @@ def before(feed: Feed, record: Mapping[str, Any]) -> bytes:
     name, years = record["timezone"], (record["start_utc"].year, record["end_utc"].year)
     if record["all_day"] or name in feed.zones or has_fixed_offset(zone := parse_zone(name)):
         return b""
-    first, last = max(years[0] - ZONE_YEARS, MINYEAR), min(years[1] + ZONE_YEARS, MAXYEAR)
-    feed.zones[name] = datetime(first, 1, 1), datetime(last, 12, 31)
-    return to_bytes(vtimezone(zone, first, last))
+    around = max(years[0] - ZONE_YEARS, MINYEAR), min(years[1] + ZONE_YEARS, MAXYEAR)
+    period = datetime(around[0], 1, 1), datetime(around[1], 12, 31)
+    feed.zones[name] = first, last = shortened(period, feed.updated)
+    return to_bytes(vtimezone(zone, first.year, last.year)) if first <= last else b""
 
 
 def item(feed: Feed, record: Mapping[str, Any]) -> bytes:
@@ -75,7 +76,8 @@ def times(record: Mapping[str, Any], feed: Feed) -> Iterator[tuple[str, date]]:
     start, end = record["start"], record["end"]
     if record["all_day"]:
         yield "dtstart", start.date()
-        yield "dtend", end.date() + timedelta(days=1)
+        if end.date() < date.max:
+            yield "dtend", end.date() + timedelta(days=1)
         return
     zone = parse_zone(record["timezone"])
     yield "dtstart", in_zone(zone, start, record["start_utc"], feed)

@@ -122,5 +122,7 @@ class CrossSite:
 
 
 def forbidden(message: Text, **values: str) -> Forbidden:
-    shown = {name: value[:MAX_QUOTED_CHARS] or "?" for name, value in values.items()}
+    # Headers may have bytes that are not text.
+    printable = {name: value.encode("ascii", "backslashreplace").decode() for name, value in values.items()}
+    shown = {name: value[:MAX_QUOTED_CHARS] or "?" for name, value in printable.items()}
     return Forbidden(Text(message.template, **shown))

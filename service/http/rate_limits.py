@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from ipaddress import IPv4Address, ip_address, ip_network
 from math import ceil
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -84,6 +86,13 @@ def record_of(request: web.Request) -> str:
     return f"{'by-slug' if folder == EVENT.page else folder}/{name.partition('.')[0].lstrip('0')}"
 
 
+def may_have_password(request: web.Request) -> bool:
+    """Whether a request may contain the password of an event."""
+    if request.method in ("GET", "HEAD"):
+        return "X-Event-Password" in request.headers or "password" in request.query_string
+    return not request.match_info.keys().isdisjoint(("id", "slug")) and "/event" in request.path
+
+
 def limit_rate(settings: Settings) -> Middleware:
     """Limit the requests per minute of each client; each process enforces an equal share of the limit."""
     window, limit = FixedWindow(), ceil(settings.rate_limit / settings.workers)
@@ -109,12 +118,20 @@ def limit_rate(settings: Settings) -> Middleware:
 def limit_passwords(settings: Settings) -> Middleware:
     """Limit the wrong passwords per minute of each client for each event, to prevent guessing."""
     window = FixedWindow()
+    turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def key_of(request: web.Request) -> str:
         return f"{client_of(request, settings)} {record_of(request)}"
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not may_have_password(request):
+            return await count_wrong(request, handler)
+        # One at a time, or many could be tried before the first one is counted.
+        async with turns.setdefault(key_of(request), asyncio.Lock()):
+            return await count_wrong(request, handler)
+
+    async def count_wrong(request: web.Request, handler: Handler) -> web.StreamResponse:
         if window.counts:  # usually there have been no wrong passwords
             used, seconds = window.usage(key_of(request))
             if used >= MAX_WRONG_PASSWORDS:
