@@ -261,3 +261,18 @@ async def test_a_reader_that_stops(api: Api, importer: Importer) -> None:
 @pytest.fixture
 def importer(mongodb_uri: str, store: Store, tmp_path: Path) -> Importer:
     return Importer(mongodb_uri, store, tmp_path)
+
+
+async def test_a_password_that_was_changed_or_removed_is_changed_in_the_copy(
+    api: Api, imports: Imports, mongodb_uri: str
+) -> None:
+    event = await api.event("Party")
+    path = f"/events/{event['id']}"
+    async with copied(imports, mongodb_uri) as other:
+        await other.run(str(await exported(imports)))
+        for change in ({"new_password": "secret"}, {"password": "secret", "new_password": ""}):
+            assert (await api.patch(path, change))[0] == 200
+            assert (await other.run(str(await exported(imports)))).summary["events"] == (0, 1, 0, 0)
+            (source,), (copy) = await imports.records("events"), (await other.records("events"))[0]
+            assert (copy["password"], copy["locked"]) == (source["password"], source["locked"])
+        await agrees(other.store)

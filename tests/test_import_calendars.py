@@ -487,3 +487,48 @@ def texts_and_times(event: dict[str, Any]) -> list[Any]:
     is_day = event["all_day"]
     times = [event["start"], event["end"]] if is_day else [event["start_utc"], event["end_utc"]]
     return [*texts, is_day, *times, location, people]
+
+
+async def test_occurrences_on_the_first_day_of_the_window_stay(api: Api, imports: Imports) -> None:
+    """In their own zone they are on the day before, and are not read any more."""
+    evening = WEEKLY.replace("DTSTART:20270104T100000Z", "DTSTART;TZID=America/New_York:20270104T200000")
+    text = calendar(evening.replace("DTEND:20270104T110000Z", "DTEND;TZID=America/New_York:20270104T210000"))
+    await imports.text("a.ics", text, since=date(2027, 1, 1), until=date(2028, 1, 1))
+    for day in (5, 12):
+        run = await imports.text("a.ics", text, since=date(2027, 1, day), until=date(2028, 1, 1))
+        assert run.summary["events"][:2] == (0, 0), day
+    assert len(await shown(api)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        (
+            "Join <https://meet.example.org/x>\\nBring lunch",
+            "Join &lt;https://meet.example.org/x&gt;<br>\nBring lunch",
+        ),
+        ("Ask Ann <ann@example.org>", "Ask Ann &lt;ann@example.org&gt;"),
+        ("<p class='x'>Loud</p>", '<p class="x">Loud</p>'),
+        ("One<br/>two", "One<br/>two"),
+    ],
+)
+async def test_addresses_in_angle_brackets_are_no_markup(
+    text: str, html: str, api: Api, imports: Imports
+) -> None:
+    event = f"UID:a\nSUMMARY:Talk\nDTSTART:20270104T100000Z\nDESCRIPTION:{text}\n"
+    await imports.text("a.ics", calendar(event))
+    (found,) = (await api.get("/events", start_date="2020-01-01", end_date="2100-01-01"))[1]["events"]
+    assert found["description"] == html
+
+
+async def test_whole_days_in_utc_are_days_of_the_calendar(api: Api, imports: Imports) -> None:
+    event = """
+UID:a
+SUMMARY:Fair
+DTSTART:20270101T230000Z
+DTEND:20270102T230000Z
+X-MICROSOFT-CDO-ALLDAYEVENT:TRUE
+"""
+    await imports.text("a.ics", calendar(event), timezone="Europe/Berlin")
+    (found,) = (await api.get("/events", start_date="2020-01-01", end_date="2100-01-01"))[1]["events"]
+    assert (found["start_date"][:10], found["end_date"][:10]) == ("2027-01-02", "2027-01-02")

@@ -194,3 +194,9 @@ async def test_the_example_of_the_readme(imports: Imports) -> None:
     run = await imports.text("council.csv", text, mapping=dict(words.map), date_format=words.date_format)
     assert run.said == said[:1]
     assert said[1:] == ["events: {} new, {} changed, {} same, {} refused".format(*run.summary["events"])]
+
+
+async def test_the_name_of_a_venue_may_contain_commas(api: Api, imports: Imports) -> None:
+    text = 'Event Name,Event Start Date,Event Venue Name\nTalk,2027-06-01,"Rathaus, Saal 2"\n'
+    assert (await imports.text("events.csv", text)).summary == {"events": (1, 0, 0, 0)}
+    assert (await shown(api))["Talk"]["venue"]["venue"] == "Rathaus, Saal 2"

@@ -385,7 +385,7 @@ POINTS = [
     (("after", "insert"), 4),
     (("after", "insert"), 7),
     (("before", "update", "tags"), 1),
-    (("before", "update", "meta"), 1),
+    (("before", "findAndModify", "meta"), 1),
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bson import json_util
+from pymongo.errors import AutoReconnect
 
 from schemas import EVENT
 from schemas.site import Site
@@ -125,3 +126,22 @@ async def test_an_empty_database_has_the_current_form(store: Store) -> None:
     await store.database["meta"].delete_many({})
     await store.start()
     assert await store.database["meta"].find_one({"_id": "form"}) == {"_id": "form", "number": FORM}
+
+
+async def test_a_lease_that_could_not_be_renewed_once_is_renewed_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.01)
+    renew, calls = lease._renew, list[str]()
+
+    async def unreliable(database: Database, job: str, holder: str) -> bool:
+        calls.append(job)
+        if len(calls) == 2:
+            raise AutoReconnect("gone")
+        return await renew(database, job, holder)
+
+    monkeypatch.setattr(lease, "_renew", unreliable)
+    async with lease.hold_lease(store.database, "test"), asyncio.timeout(10):
+        while len(calls) < 4:
+            await asyncio.sleep(0.01)
+    assert not await store.database["meta"].find_one({"_id": "test"})

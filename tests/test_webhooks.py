@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import ThreadedResolver, web
 from aiohttp.test_utils import TestServer
 from pymongo.errors import AutoReconnect
 from standardwebhooks.webhooks import Webhook as Verifier
@@ -475,3 +476,15 @@ async def test_an_outage_of_the_database_is_logged_without_a_traceback(
     assert outages == []
     said = [one for one in caplog.records if one.name == "kalends.webhooks" and one.levelname != "INFO"]
     assert {(one.levelname, one.exc_info) for one in said} == {("WARNING", None)}
+
+
+async def test_a_receiver_may_have_an_ipv6_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    families: list[int] = []
+
+    async def resolve(resolver: Any, host: str, port: int = 0, family: int = socket.AF_INET) -> list[Any]:
+        families.append(family)
+        return []
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    await commands.check_target("https://six.example.org/", ())
+    assert families == [socket.AF_UNSPEC]

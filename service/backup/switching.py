@@ -28,6 +28,7 @@ from service.mongo.client import Database, utc
 from service.mongo.indexes import INDEX_BUILD_SECONDS
 from service.mongo.instance import INSTANCE
 from service.store.links.fanout import AFTER_RESTORE
+from service.store.webhooks import HEALTHY
 
 SETTLE_SECONDS = FRESH_SECONDS + 4.0
 """From the marker to the first change: services notice it, and complete what they have begun."""
@@ -95,3 +96,5 @@ async def continue_webhooks(database: Database) -> None:
     log = await database["meta"].find_one({"_id": CHECKPOINT}) or {}
     now = {"since": f"{log['log']}-{log['number']}", "holder": None, "held_until": EPOCH}
     await database[WEBHOOKS].update_many({}, {"$set": now})
+    healthy = {**HEALTHY, "next_attempt": EPOCH}  # of those that were failing there is nothing left to send
+    await database[WEBHOOKS].update_many({"state": "active"}, {"$set": healthy})

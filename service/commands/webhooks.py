@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Sequence
@@ -76,7 +77,7 @@ async def check_target(url: str, allowed: Sequence[Network]) -> None:
     """Refuse an address that nothing would be sent to."""
     try:
         check_url(url, allowed)
-        await GuardedResolver(allowed).resolve(urlsplit(url).hostname or "")
+        await GuardedResolver(allowed).resolve(urlsplit(url).hostname or "", family=socket.AF_UNSPEC)
     except (ValueError, AddressRefused) as error:
         raise SettingError(f"{url}: {error}") from None
     except OSError as error:

@@ -97,7 +97,8 @@ class ItemImporter:
             return {"status": "trash", "import_hash": item.hash}
         data, problems = load_valid(item.kind.slug_update_schema, ids.fill(item), self._site)
         problems.refuse()
-        password = {"password": item.password_hash} if item.password_hash else {}
+        # Only exports tell whether an event has a password.
+        password = {"password": item.password_hash} if item.kind is EVENT and item.id else {}
         return {**data, **password, "import_hash": item.imported_hash or item.hash}
 
 

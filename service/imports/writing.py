@@ -62,6 +62,8 @@ class RecordWriter:
         return await self._store.imported.adopt(item.kind, item.key, query) if query else None
 
     async def update(self, item: Item, found: Imported, data: Document) -> bool:
+        if "password" in data:
+            data["password_hash"] = data.pop("password")
         if self._is_origin and found.hash is None:
             del data["import_hash"]  # it was not imported into this database
         if found.status == "trash" and item.values is not None:

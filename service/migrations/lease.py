@@ -12,6 +12,7 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from schemas.dates import EPOCH
 from service.background import background_task
+from service.failures import brief
 from service.mongo.client import Database
 
 LEASE_SECONDS, RENEW_SECONDS, WAIT_SECONDS = 30, 10, 0.5
@@ -53,4 +54,8 @@ async def _renew(database: Database, job: str, holder: str) -> bool:
 async def _keep(database: Database, job: str, holder: str) -> None:
     while True:
         await asyncio.sleep(RENEW_SECONDS)
-        await _renew(database, job, holder)
+        try:
+            if not await _renew(database, job, holder):
+                log.error("another process has taken over the %s; this one was too slow", job)
+        except PyMongoError as error:  # it expires later than the next attempt
+            log.warning("the lease of the %s could not be renewed; retrying: %s", job, brief(error))

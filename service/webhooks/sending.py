@@ -11,6 +11,7 @@ from typing import NamedTuple
 from aiohttp import (
     ClientConnectorError,
     ClientError,
+    ClientResponseError,
     ClientSession,
     ClientTimeout,
     DummyCookieJar,
@@ -57,6 +58,9 @@ class Sender:
             return f"no response within {TIMEOUT.total:g} seconds"
         except ClientConnectorError as error:
             return unreachable(error.os_error)
+        except ClientResponseError as error:  # its text contains the address, which may be secret
+            reason, _, _ = error.message.partition("\n")
+            return f"no valid HTTP response: {reason.rstrip(':')}"
         except (ClientError, AddressRefused) as error:
             return str(error) or type(error).__name__
 

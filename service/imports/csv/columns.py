@@ -29,7 +29,8 @@ LINKS = {
     "Event Category": ("categories", ""),
     "Event Tags": ("tags", ""),
 }
-"""Column of names, separated by commas -> field, and the field of the linked record that has the name."""
+"""Column of names, separated by commas, or of one venue -> field, and the field of the linked record that has
+the name."""
 COST, SYMBOL, POSITION = "Event Cost", "Event Currency Symbol", "Event Currency Position"
 OTHER_NAMES = {
     "Event Time Zone": "Timezone",
@@ -65,7 +66,9 @@ def links_of(row: Row) -> Document:
     found: dict[str, Any] = {}
     for column, (field, name) in LINKS.items():
         if column in row:
-            names = [part.strip() for part in uncell(row[column]).split(",") if part.strip()]
+            cell = uncell(row[column])
+            parts = [cell] if field == VENUE.name else cell.split(",")  # names of places often contain commas
+            names = [part.strip() for part in parts if part.strip()]
             found[field] = [{name: one} for one in names] if name else names
     return found
 

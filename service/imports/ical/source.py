@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from typing import NamedTuple, cast
 
 from icalendar import Event
@@ -20,6 +20,8 @@ from service.imports.ical.series import moment, occurrence_key, occurrences
 from service.imports.ical.values import values_of
 from service.imports.ical.zones import define_zone, known_zone
 from service.imports.item import Entry, Item, Refusal, Series
+
+DAY = timedelta(days=1)
 
 
 class Part(NamedTuple):
@@ -123,7 +125,8 @@ class CalendarSource:
         """Occurrences in the window, or the single event that a series was before, that are gone."""
         moved = [occurrence_key(uid, at) for part in parts if (at := recurrence_id(part.event))]
         single = occurrence_key(uid, None)
-        window = occurrence_key(uid, self._since), occurrence_key(uid, self._until)
+        # Days begin at different times in different zones.
+        window = occurrence_key(uid, self._since + DAY), occurrence_key(uid, self._until - DAY)
         return Series(EVENT, f"line {parts[0].line}", ((single, single), window), frozenset((*keys, *moved)))
 
 

@@ -10,7 +10,8 @@ from icalendar.parser.property import unescape_backslash
 
 from service.imports.ical.series import many
 
-MARKUP = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+MARKUP = re.compile(r"</?[a-z][a-z0-9]*(\s[^<>]*)?/?>", re.IGNORECASE)
+"""A tag, but not an address in angle brackets."""
 REFERENCE = re.compile(r"&(?:#\d+|#x[\da-f]+|[a-z][a-z\d]*);", re.IGNORECASE)
 
 

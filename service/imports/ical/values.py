@@ -44,19 +44,24 @@ def values_of(event: Event, zone: Zone) -> Document:
 def times_of(event: Event, zone: Zone) -> Document:
     start = moment(event, "DTSTART")
     end = moment(event, "DTEND") if "DTEND" in event else start + _duration(event)
-    is_marked = text_of(event, "X-MICROSOFT-CDO-ALLDAYEVENT").upper() == "TRUE"
+    begin, is_marked = zone_of(start, zone), text_of(event, "X-MICROSOFT-CDO-ALLDAYEVENT").upper() == "TRUE"
     if not isinstance(start, datetime) or (is_marked and isinstance(end, datetime)):
-        last = (end.date() if isinstance(end, datetime) else end) - timedelta(days=1)
-        first = start.date() if isinstance(start, datetime) else start
+        first, last = day_of(start, begin), day_of(end, begin) - timedelta(days=1)
         days = {"start_date": first.isoformat(), "end_date": max(first, last).isoformat()}
-        return {**days, "all_day": True, "timezone": zone_of(start, zone).name}
-    begin = zone_of(start, zone)
+        return {**days, "all_day": True, "timezone": begin.name}
     return {
         "start_date": shown(start, begin),
         "end_date": shown(end, begin),
         "all_day": False,
         "timezone": begin.name,
     }
+
+
+def day_of(at: date, zone: Zone) -> date:
+    """The day of a time in a zone. Some programs write the times of whole days in UTC."""
+    if not isinstance(at, datetime):
+        return at
+    return (at.astimezone(zone.info) if at.tzinfo else at).date()
 
 
 def _duration(event: Event) -> timedelta:

@@ -136,6 +136,9 @@ class Updater:
             wanted.pop("password", None)
             if "new_password" in wanted:
                 wanted["password"] = await self._passwords.hash(wanted.pop("new_password"))
+            elif "password_hash" in wanted:  # from an export
+                wanted["password"] = wanted.pop("password_hash")
+            if "password" in wanted:
                 wanted["locked"] = is_locked(wanted)
         wanted["slug"] = await self._new_slug(kind, stored, wanted, data)
         if not (fields := changed_fields(kind, stored, wanted, caller)):
@@ -144,9 +147,7 @@ class Updater:
             fields |= await self._drafter.vocabulary.searchable(kind, stored | fields)
         if kind.name_field in fields and not kind.is_post:
             fields["key"] = name_key(fields["name"])
-        now = max(
-            self._drafter.site.now(), stored["modified_utc"]
-        )  # the clock of another process may be ahead
+        now = max(self._drafter.site.now(), stored["modified_utc"])  # another process may be ahead
         fields |= {"modified_utc": now, "has_own_time": now > stored["modified_utc"]}
         return await self._save(kind, stored, fields, lookups.resolver.new)
 
