@@ -58,10 +58,12 @@ async def lines(store: Store) -> AsyncIterator[bytes]:
     written: dict[str, set[int]] = {kind.plural: set() for kind in ORDER}
     for kind in ORDER:
         async for record in records_of(store, kind, scans[kind.plural].ids):
-            async for other, linked in missing_links(store, kind, record, written):
-                yield line(store, other, linked)
-            written[kind.plural].add(record["_id"])
-            yield line(store, kind, record)
+            for above in [*await missing_parents(store, kind, record, written), record]:
+                async for other, linked in missing_links(store, kind, above, written):
+                    yield line(store, other, linked)
+                if above["_id"] not in written[kind.plural]:
+                    written[kind.plural].add(above["_id"])
+                    yield line(store, kind, above)
 
 
 async def records_of(store: Store, kind: Kind, ids: Iterable[int]) -> AsyncIterator[Document]:
@@ -72,6 +74,19 @@ async def records_of(store: Store, kind: Kind, ids: Iterable[int]) -> AsyncItera
         for record in await store.fetch(kind, batch):
             key = {"import_key": keys[record["_id"]]} if record["_id"] in keys else {}
             yield {**record, **key}
+
+
+async def missing_parents(
+    store: Store, kind: Kind, record: Document, written: dict[str, set[int]]
+) -> list[Document]:
+    """The record above, those above it and so on, the topmost first, if they have higher ids."""
+    above: dict[int, Document] = {}
+    while (parent := record.get(parent_field(kind))) and parent not in written[kind.plural] | above.keys():
+        found = [one async for one in records_of(store, kind, [parent])]
+        if not found:
+            break
+        above[parent] = record = found[0]
+    return list(above.values())[::-1]
 
 
 async def missing_links(
@@ -89,14 +104,15 @@ async def missing_links(
 def line(store: Store, kind: Kind, record: Document) -> bytes:
     """A record, in the form that `POST` accepts, with its kind, its ID, and the IDs of linked records."""
     shown = kind.represent(kind, record, RenderContext(store.site, OPERATOR))
-    names = reader_of(kind.slug_update_schema).fields.keys() - NOT_WRITTEN - linked_fields(kind)
-    values = {name: shown[name] for name in shown if name in names}
+    accepted = reader_of(kind.slug_update_schema).fields.keys()
+    values = {name: shown[name] for name in shown if name in accepted - NOT_WRITTEN - linked_fields(kind)}
     values |= {name: unambiguous_time(name, shown) for name in TIMES if name in values}
-    if image := values.pop("image", None):
-        values["image"] = image["url"] or image["id"]
+    if "image" in values:  # also without one: it may have been removed since the last export
+        image = values["image"] or {"url": ""}
+        values["image"] = image["url"] or image.get("id", "")
     links = {field: [copy["_id"] for copy in record.get(field) or ()] for field in kind.links}
-    if parent := record.get(parent_field(kind)):
-        links[parent_field(kind)] = [parent]
+    if parent_field(kind) in accepted:
+        links[parent_field(kind)] = [parent] if (parent := record.get(parent_field(kind))) else []
     hidden = {name: record[name].hex() for name in ("import_key", "import_hash") if record.get(name)}
     if is_locked(record):
         hidden["password_hash"] = record["password"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
 from schemas import TAG, VENUE
 from schemas.caller import EVERYBODY
-from schemas.errors import NotFound
+from schemas.errors import NotFound, UnderRestore
 from schemas.kind import load
 from schemas.site import Site
-from service.changes.feed import ChangeFeed
+from service.changes.feed import CHECKPOINT, ChangeFeed
+from service.changes.restores import MARKER
 from service.mongo import client, write_clock
 from service.mongo.loaders import RecordLoader
 from service.mongo.write_clock import Clock, WriteClock, read_clock
@@ -335,3 +337,19 @@ async def test_a_stream_that_ends_before_the_oplog_goes_on_at_the_checkpoint(sto
     assert await feed.catch_up() > position
     assert not feed.has_lost_changes
     assert feed._stream is not stream
+
+
+async def test_a_restore_has_ended_only_when_caches_are_dropped(store: Store) -> None:
+    """It is noticed in a thread, while requests are served."""
+    feed, meta = store.feed, store.database["meta"]
+    await meta.insert_one({"_id": MARKER})
+    try:
+        with pytest.raises(UnderRestore):
+            await feed.catch_up()
+    finally:
+        await meta.delete_one({"_id": MARKER})
+    learned = (store.database.delegate, CHECKPOINT, feed.time)
+    await asyncio.to_thread(feed.restores.learn, *learned)
+    assert not store.is_usable
+    feed.restores.notice()
+    assert store.is_usable

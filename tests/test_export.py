@@ -276,3 +276,31 @@ async def test_a_password_that_was_changed_or_removed_is_changed_in_the_copy(
             (source,), (copy) = await imports.records("events"), (await other.records("events"))[0]
             assert (copy["password"], copy["locked"]) == (source["password"], source["locked"])
         await agrees(other.store)
+
+
+async def test_what_was_removed_is_removed_in_the_copy(api: Api, imports: Imports, mongodb_uri: str) -> None:
+    music, first = await api.made("categories", name="Music"), await api.event("First")
+    jazz = await api.made("categories", name="Jazz", parent=music["id"])
+    second = await api.event("Second", post_parent=first["id"], image="https://example.org/a.png")
+    async with copied(imports, mongodb_uri) as other:
+        await other.run(str(await exported(imports)))
+        assert (await api.patch(f"/categories/{jazz['id']}", {"parent": 0}))[0] == 200
+        assert (await api.patch(f"/events/{second['id']}", {"post_parent": 0, "image": ""}))[0] == 200
+        assert (await other.run(str(await exported(imports)))).said == []
+        assert await contents(other) == await contents(imports)
+        await agrees(other.store)
+
+
+async def test_parents_with_higher_ids_that_had_been_imported(
+    api: Api, imports: Imports, mongodb_uri: str
+) -> None:
+    low, high = [await api.made("categories", name=name) for name in ("Low", "High")]
+    await api.event("Event", categories=[low["id"]])
+    assert (await api.patch(f"/categories/{low['id']}", {"parent": high["id"]}))[0] == 200
+    for number, one in enumerate((low, high)):
+        key = {"$set": {"import_key": bytes([number]) * 16}}
+        await api.store.database["categories"].update_one({"_id": one["id"]}, key)
+    async with copied(imports, mongodb_uri) as other:
+        run = await other.run(str(await exported(imports)))
+        assert (run.status, run.said) == (0, [])
+        assert await contents(other) == await contents(imports)

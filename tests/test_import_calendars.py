@@ -532,3 +532,15 @@ X-MICROSOFT-CDO-ALLDAYEVENT:TRUE
     await imports.text("a.ics", calendar(event), timezone="Europe/Berlin")
     (found,) = (await api.get("/events", start_date="2020-01-01", end_date="2100-01-01"))[1]["events"]
     assert (found["start_date"][:10], found["end_date"][:10]) == ("2027-01-02", "2027-01-02")
+
+
+@pytest.mark.parametrize(
+    ("duration", "end"), [("PT6H", "2027-03-28 06:00:00"), ("P1D", "2027-03-28 23:00:00")]
+)
+async def test_hours_pass_also_when_the_clocks_change(
+    duration: str, end: str, api: Api, imports: Imports
+) -> None:
+    event = f"UID:a\nSUMMARY:Night\nDTSTART;TZID=Europe/Berlin:20270327T230000\nDURATION:{duration}\n"
+    await imports.text("a.ics", calendar(event))
+    (found,) = (await api.get("/events", start_date="2020-01-01", end_date="2100-01-01"))[1]["events"]
+    assert found["end_date"] == end

@@ -20,7 +20,7 @@ from service.backup.format import BackupError, DumpWriter
 from service.backup.reading_ahead import read_ahead
 from service.backup.snapshot import Snapshot
 from service.changes.feed import CHECKPOINT
-from service.changes.restores import refuse_restore
+from service.changes.restores import MARKER, RestoreUnderWay, refuse_restore
 from service.database import Location, connected, located
 from service.migrations import FORM, stored_form
 from service.mongo.client import Database
@@ -81,6 +81,8 @@ async def write_dump(database: Database, file: IO[bytes], *, with_tokens: bool =
 
 def header_of(snapshot: Snapshot, names: list[str]) -> Header:
     meta, now = snapshot.meta, datetime.now(UTC)
+    if MARKER in meta:  # it has begun since the database was checked
+        raise RestoreUnderWay
     if not {"form", "instance", CHECKPOINT} <= meta.keys():
         raise BackupError("a service is just setting up the database: try again")
     logged_until = meta[CHECKPOINT].get("at")

@@ -52,7 +52,7 @@ class Restores:
     """What a process knows about restores."""
 
     def __init__(self) -> None:
-        self.is_under_way, self._was_under_way = False, False
+        self.is_under_way, self._is_marked = False, False
         self.records: str | None = None
         """Identifies the collection of all records: after a restore it is another one."""
         self.replaced_at = datetime.min
@@ -77,10 +77,11 @@ class Restores:
     def learn(
         self, database: pymongo.database.Database[Document], checkpoint: str, until: Timestamp
     ) -> Document | None:
-        """Read the marker and the checkpoint of the change log (blocking), and return the checkpoint."""
+        """Read the marker and the checkpoint of the change log (blocking), and return the checkpoint. It
+        counts from `notice` on: this is a thread, and until then caches are of the records before."""
         rows = {row["_id"]: row for row in database["meta"].find({"_id": {"$in": [checkpoint, MARKER]}})}
         found: Document | None = rows.get(checkpoint)
-        self.is_under_way, self._known_until = MARKER in rows, until
+        self._is_marked, self._known_until = MARKER in rows, until
         self._learned = found.get("log") if found else None
         return found
 
@@ -99,9 +100,9 @@ class Restores:
 
     def notice(self) -> None:
         """Act on what was learned."""
-        if self.is_under_way and not self._was_under_way:
+        if self._is_marked and not self.is_under_way:
             log.warning(REPLACING)
-        self._was_under_way = self.is_under_way
+        self.is_under_way = self._is_marked
         if self.is_under_way or self._learned is None:
             return
         if self.has_replaced:

@@ -10,7 +10,7 @@ from pymongo.errors import PyMongoError
 from config import Settings
 from schemas import KINDS
 from service.changes.feed import CHECKPOINT
-from service.changes.restores import refuse_restore
+from service.changes.restores import RestoreUnderWay, refuse_restore
 from service.database import located
 from service.doctor.checks import STAGES
 from service.doctor.runner import Examination, Outcome
@@ -40,6 +40,8 @@ async def check_database(settings: Settings, *, repairs: bool) -> int:
                 reason = await unusable(store)
         except PyMongoError as error:
             return refuse(f"{location} cannot be reached: {brief(error)}")
+        except RestoreUnderWay as error:
+            return refuse(str(error))
         if reason:
             return refuse(f"{location} {reason}")
         print(f"{'Repairing' if repairs else 'Checking'} {location}", file=sys.stderr)

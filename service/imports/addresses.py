@@ -76,14 +76,16 @@ async def first_answer(fetcher: Fetcher, url: URL, options: ImportOptions, max_b
 
 
 def is_file(answer: Answer) -> bool:
-    """Whether an answer is a calendar file: iCalendar or NDJSON by its beginning, CSV by its type."""
+    """Whether an answer is a calendar file: iCalendar or NDJSON by its beginning, CSV by its type
+    or name."""
     media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     beginning = answer.body[:100].lstrip(b"\xef\xbb\xbf \r\n\t")
     is_ndjson = beginning.startswith(b"{") and media_type != "application/json"
     is_calendar = beginning.upper().startswith(b"BEGIN:VCALENDAR")
-    return answer.status == 200 and (
-        is_calendar or is_ndjson or media_type in ("text/csv", "application/csv")
+    is_csv = media_type in ("text/csv", "application/csv") or (
+        media_type == "text/plain" and answer.url.path.lower().endswith(".csv")
     )
+    return answer.status == 200 and (is_calendar or is_ndjson or is_csv)
 
 
 def api_roots(asked: URL, answer: Answer) -> Iterator[URL]:

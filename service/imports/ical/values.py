@@ -43,7 +43,7 @@ def values_of(event: Event, zone: Zone) -> Document:
 
 def times_of(event: Event, zone: Zone) -> Document:
     start = moment(event, "DTSTART")
-    end = moment(event, "DTEND") if "DTEND" in event else start + _duration(event)
+    end = moment(event, "DTEND") if "DTEND" in event else _after(start, _duration(event))
     begin, is_marked = zone_of(start, zone), text_of(event, "X-MICROSOFT-CDO-ALLDAYEVENT").upper() == "TRUE"
     if not isinstance(start, datetime) or (is_marked and isinstance(end, datetime)):
         first, last = day_of(start, begin), day_of(end, begin) - timedelta(days=1)
@@ -67,6 +67,13 @@ def day_of(at: date, zone: Zone) -> date:
 def _duration(event: Event) -> timedelta:
     duration = getattr(event.get("DURATION"), "dt", None)
     return duration if isinstance(duration, timedelta) else timedelta(0)
+
+
+def _after(start: date, duration: timedelta) -> date:
+    """The end of a duration: of hours by the time that passes, of whole days by the clock."""
+    if not isinstance(start, datetime) or start.tzinfo is None or not duration % timedelta(days=1):
+        return start + duration
+    return (start.astimezone(UTC) + duration).astimezone(start.tzinfo)
 
 
 def zone_of(at: date, default: Zone) -> Zone:
