@@ -81,9 +81,9 @@ async def missing_parents(
 ) -> list[Document]:
     """The record above, those above it and so on, the topmost first, if they have higher ids."""
     above: dict[int, Document] = {}
-    while (parent := record.get(parent_field(kind))) and parent not in written[kind.plural] | above.keys():
+    while (parent := record.get(parent_field(kind))) and parent not in written[kind.plural]:
         found = [one async for one in records_of(store, kind, [parent])]
-        if not found:
+        if not found or parent in above:
             break
         above[parent] = record = found[0]
     return list(above.values())[::-1]
@@ -105,7 +105,8 @@ def line(store: Store, kind: Kind, record: Document) -> bytes:
     """A record, in the form that `POST` accepts, with its kind, its ID, and the IDs of linked records."""
     shown = kind.represent(kind, record, RenderContext(store.site, OPERATOR))
     accepted = reader_of(kind.slug_update_schema).fields.keys()
-    values = {name: shown[name] for name in shown if name in accepted - NOT_WRITTEN - linked_fields(kind)}
+    names = accepted - NOT_WRITTEN - linked_fields(kind)
+    values = {name: shown[name] for name in shown if name in names}
     values |= {name: unambiguous_time(name, shown) for name in TIMES if name in values}
     if "image" in values:  # also without one: it may have been removed since the last export
         image = values["image"] or {"url": ""}

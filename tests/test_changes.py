@@ -581,9 +581,7 @@ async def test_a_stream_continues_after_a_kill(api: Api, mongodb_uri: str, tmp_p
     assert [change["id"] for _, change in seen] == ids[:2]
 
 
-async def test_a_log_that_is_begun_anew_uses_no_number_twice(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_log_that_is_begun_anew_uses_no_number_twice(pair: Pair) -> None:
     """Another process may append rows while the log is begun anew."""
     await pair[0].event("Before")
     await pair[0].store.log.update()

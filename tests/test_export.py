@@ -273,7 +273,7 @@ async def test_a_password_that_was_changed_or_removed_is_changed_in_the_copy(
         for change in ({"new_password": "secret"}, {"password": "secret", "new_password": ""}):
             assert (await api.patch(path, change))[0] == 200
             assert (await other.run(str(await exported(imports)))).summary["events"] == (0, 1, 0, 0)
-            (source,), (copy) = await imports.records("events"), (await other.records("events"))[0]
+            (source,), (copy,) = await imports.records("events"), await other.records("events")
             assert (copy["password"], copy["locked"]) == (source["password"], source["locked"])
         await agrees(other.store)
 
