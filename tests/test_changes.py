@@ -590,10 +590,9 @@ async def test_a_log_that_is_begun_anew_uses_no_number_twice(pair: Pair) -> None
     await pair[1].event("Meanwhile")
     await pair[1].store.log.update()
     await set_checkpoint(pair[0].store.database, await snapshot_time(pair[0].store.database), log)
-    for number in range(2 * before):
-        await pair[0].event(f"After {number}")
+    await pair[0].event("After")
     await pair[0].store.log.update()
-    assert (await pair[0].store.log.checkpoint()).number == before + 1 + 2 * before
+    assert (await pair[0].store.log.checkpoint()).number == before + 2
 
 
 async def test_events_of_a_moved_category_are_not_logged_by_a_process_that_is_too_late(pair: Pair) -> None:

@@ -387,6 +387,19 @@ async def test_a_job_is_kept_while_its_change_may_still_come(api: Api) -> None:
     assert await jobs.count_documents({}) == 0
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_ages_of_jobs_do_not_depend_on_the_clock_of_a_service(
+    api: Api, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    jobs, old = api.store.database["fanout_jobs"], datetime.now(UTC) - timedelta(minutes=2)
+    await jobs.insert_one({"_id": "venue:1", "token": "x", "at": old})
+    now = api.store.site.now() + timedelta(hours=hours)
+    await api.store.fanout.enqueue(VENUE, 2)
+    monkeypatch.setattr(type(api.store.site), "now", lambda _: now)
+    await api.store.fanout.resume_abandoned()
+    assert [job["_id"] async for job in jobs.find()] == ["venue:2"]
+
+
 # All together
 
 

@@ -11,24 +11,23 @@ from service.changes.change import REMOVED_TERMS
 from service.doctor.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
-from service.store.links.fanout import AFTER_RESTORE, FIELD, KEPT_FOR
+from service.store.links.fanout import AFTER_RESTORE, FIELD, KEPT_FOR, WITH_NOW
 
 JOBS = "fanout_jobs"
 CLOCK_ERROR = timedelta(hours=1)
-"""By how much the clocks of services may differ."""
+"""By how much the clocks of members of a replica set may differ."""
 LEFT_AFTER = 2 * KEPT_FOR
 """A job older than this would have been deleted by the maintenance of any service."""
 
 
 async def find_jobs(scope: Scope) -> list[Finding]:
     """A job is deleted as soon as the copies of its record are updated; maintenance resumes old ones."""
-    now = scope.site.now()
     return [
         Finding(
             f"fan-out job {job['_id']!r}", problem, repr(job.get("token")), repair=partial(_run, scope, job)
         )
-        async for job in scope.collection(JOBS).find()
-        if (problem := _wrong_job(job, now))
+        async for job in scope.collection(JOBS).aggregate(WITH_NOW)
+        if (problem := _wrong_job(job, job["now"]))
     ]
 
 

@@ -14,10 +14,10 @@ from pymongo.errors import OperationFailure
 from schemas.errors import Problem
 from schemas.kind import Document
 from service.failures import brief
-from service.mongo.client import Collection
+from service.mongo.client import Collection, aggregate
 from service.store import Store
 from service.store.links.category_tree import CategoryTree
-from service.store.links.fanout import ABANDONED_AFTER
+from service.store.links.fanout import ABANDONED_AFTER, WITH_NOW
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 
@@ -73,5 +73,6 @@ class Scope:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _are_running(self, jobs: Many[str]) -> bool:
-        young = {"_id": {"$in": list(jobs)}, "at": {"$gte": self.site.now() - ABANDONED_AFTER}}
-        return await self.database["fanout_jobs"].find_one(young, {"_id": 1}) is not None
+        those: Document = {"$match": {"_id": {"$in": list(jobs)}, "at": {"$type": "date"}}}
+        rows = await aggregate(self.database["fanout_jobs"], [those, *WITH_NOW])
+        return any(job["now"] - job["at"] <= ABANDONED_AFTER for job in rows)

@@ -35,6 +35,8 @@ ABANDONED_AFTER = timedelta(seconds=10)
 KEPT_FOR = timedelta(minutes=1)
 """Maintenance keeps a younger job and runs it again: its process may live and be waiting for MongoDB, so that
 the change is still to come."""
+WITH_NOW: list[Document] = [{"$set": {"now": "$$NOW"}}]
+"""Reads jobs with MongoDB's time, which theirs is compared with: the clocks of services may differ."""
 FIELD = {name: field for field, name in EVENT.links.items()}
 """Name of a kind -> the event field that links to it."""
 POST = ("author", "status", "date_utc", "modified_utc")
@@ -76,8 +78,9 @@ class Fanout:
 
     async def enqueue(self, kind: Kind, id: int) -> Document:
         """Store a fan-out job for a record that is about to change."""
-        job = {"_id": f"{kind.name}:{id}", "token": secrets.token_hex(8), "at": self._site.now()}
-        await self._jobs.replace_one({"_id": job["_id"]}, job, upsert=True)
+        job = {"_id": f"{kind.name}:{id}", "token": secrets.token_hex(8)}
+        change = [{"$set": {"token": job["token"], "at": "$$NOW"}}]
+        await self._jobs.update_one({"_id": job["_id"]}, change, upsert=True)
         return job
 
     async def count_jobs(self) -> int:
@@ -95,10 +98,12 @@ class Fanout:
 
     async def resume_abandoned(self) -> None:
         """Run the jobs that crashed processes have left; one that fails does not stop the others."""
-        now = self._site.now()
-        async for job in self._jobs.find({"at": {"$lt": now - ABANDONED_AFTER}}):
+        async for job in self._jobs.aggregate([{"$match": {"at": {"$type": "date"}}}, *WITH_NOW]):
+            age = job["now"] - job["at"]
+            if age < ABANDONED_AFTER:
+                continue
             try:
-                await (self.update_copies_of(job) if job["at"] > now - KEPT_FOR else self.run(job))
+                await (self.update_copies_of(job) if age < KEPT_FOR else self.run(job))
             except WriteError:
                 log.exception("fan-out job %s failed; left to the next maintenance run", job["_id"])
 
