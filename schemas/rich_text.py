@@ -75,7 +75,8 @@ def paragraphs(cleaned: str) -> str:
     for part in CLEAN_TAG.split(cleaned.replace("\r\n", "\n")):
         is_block = BLOCK_TAG.match(part)
         if is_block and not depth:
-            done, text = [*done, _paragraphs_of(text)], ""
+            done.append(_paragraphs_of(text))
+            text = ""
         if is_block and part not in ("<hr>", "<hr/>"):
             depth += -1 if part.startswith("</") else 1
         if is_block or depth:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 
+from handlers.pages import records
 from schemas import KINDS, Kind
 from tests.conftest import Api
 from tests.html_reader import HtmlReader
@@ -39,6 +42,21 @@ async def test_the_address_of_a_record_leads_to_its_page(api: Api, kind: Kind) -
     assert [value for value in shown if value != "Europe/Paris" and value not in page.text] == []
     status, _ = await page_of(api, f"/{kind.page}/another/")
     assert status == 404
+
+
+@pytest.mark.parametrize(("length", "is_in_thread"), [(100, False), (50_000, True)])
+async def test_long_descriptions_are_formatted_in_a_thread(
+    api: Api, monkeypatch: pytest.MonkeyPatch, length: int, is_in_thread: bool
+) -> None:
+    event, threads = await api.event("Fair", description="<hr>" * (length // 4)), list[bool]()
+
+    def rich_text(text: str) -> Markup:
+        threads.append(threading.current_thread() is not threading.main_thread())
+        return Markup("")
+
+    monkeypatch.setattr(records, "rich_text", rich_text)
+    assert (await page_of(api, f"/event/{event['slug']}/"))[0] == 200
+    assert threads == [is_in_thread]
 
 
 async def test_an_event_shows_all_that_is_known(api: Api) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from aiohttp import web
+from markupsafe import Markup
 
 from handlers.pages.calendar import CalendarPages
 from handlers.pages.category_links import category_links
@@ -27,6 +29,8 @@ from schemas.language import Text
 from schemas.rich_text import excerpt, rich_text
 from schemas.slugs import TRASHED_SUFFIX
 
+MAX_CHARS_ON_LOOP = 10_000
+"""Descriptions with more characters than this are formatted in a thread."""
 UPCOMING = 10
 """Events that the page of a venue, organizer or term shows."""
 
@@ -84,7 +88,8 @@ class RecordPages:
         kind, shown = self.kind, self.kind.represent(self.kind, record, page.records)
         is_private = is_locked(record) or shown.get("status", "publish") != "publish"
         values: Document = {"kind": kind, "shown": shown, "name": shown[kind.name_field]}
-        values |= {"description": rich_text(shown["description"]), "facts": facts_of, "map_of": map_of}
+        values |= {"description": await formatted(shown["description"])}
+        values |= {"facts": facts_of, "map_of": map_of}
         values |= await self._own_values(page, shown)
         is_listed = not is_private and not shown.get("hide_from_listings") and not is_empty(values)
         values["meta"] = self._meta(page, record, shown, is_indexed=is_listed)
@@ -114,6 +119,13 @@ class RecordPages:
             json_ld=self.kind.json_ld(self.kind, record, page.records) if self.kind.json_ld else None,
             is_indexed=is_indexed,
         )
+
+
+async def formatted(description: str) -> Markup:
+    """A description as HTML. A long one takes some tenths of a second."""
+    if len(description) > MAX_CHARS_ON_LOOP:
+        return await asyncio.to_thread(rich_text, description)
+    return rich_text(description)
 
 
 def is_empty(values: Document) -> bool:
