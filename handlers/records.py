@@ -115,7 +115,7 @@ class RecordHandlers:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         caller = require_writer(request, self.kind)
-        sent = await body_values(request)
+        sent = await body_values(request, self.kind.body_schema)
         conditions = creation_conditions(request, self.kind, caller, sent)
         created = await self.store.replay(conditions.key) if conditions.key else None
         if created is None:
@@ -169,7 +169,7 @@ class RecordHandlers:
 
         async def update(request: web.Request) -> web.StreamResponse:
             caller = require_writer(request, self.kind)
-            sent = await body_values(request)
+            sent = await body_values(request, schema)
             data, problems = await self._validated(schema, sent, partial=True)
             ref = path_ref(request, self.kind)
             password = sent_password(request, data, query_values(request, PasswordInput))

@@ -74,8 +74,9 @@ def language_of(request: web.BaseRequest) -> str:
     return preferred(request.query.get("lang"), request.headers.get("Accept-Language", ""))
 
 
-async def body_values(request: web.Request) -> dict[str, Any]:
-    """The fields of a request body: a JSON object or a form."""
+async def body_values(request: web.Request, schema: type[Input] | None = None) -> dict[str, Any]:
+    """The fields of a request body: a JSON object or a form. Of a form field that is sent more than once all
+    values count if it is a list in the schema, or without one; otherwise the last."""
     body = await read_body(request)
     if not body:
         return {}
@@ -83,7 +84,7 @@ async def body_values(request: web.Request) -> dict[str, Any]:
     if sent == "application/json":
         return json_values(body)
     if sent == "application/x-www-form-urlencoded":
-        return _form(body)
+        return _form(body, schema)
     raise UnsupportedType
 
 
@@ -109,14 +110,15 @@ def form_pairs(body: bytes) -> list[tuple[str, str]]:
         raise InvalidJson(Text("The form must be percent-encoded UTF-8.")) from None
 
 
-def _form(body: bytes) -> dict[str, Any]:
+def _form(body: bytes, schema: type[Input] | None) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in form_pairs(body):
         if match := NAME.fullmatch(name):
             keys = [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])][:MAX_FORM_DEPTH]
             # A name repeated without brackets is a list as well.
-            repeated = len(keys) == 1 and keys[0] in values
-            _place(values, [*keys, ""] if repeated else keys, value)
+            is_again = len(keys) == 1 and keys[0] in values
+            is_list = schema is None or keys[0] in repeated(schema)
+            _place(values, [*keys, ""] if is_again and is_list else keys, value)
     return {name: _as_list(value) for name, value in values.items()}
 
 

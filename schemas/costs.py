@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -31,8 +31,9 @@ COMMA_DECIMALS = ("EUR", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "RON", "TRY",
 LEADING_WORDS = re.compile(r"(?:(?:from|ab|desde|à partir de)\s|[-–—])", re.IGNORECASE)
 # The dash in "10,-" is part of the number, not a range separator.
 SEPARATOR = re.compile(r"(?<![.,])[-–—]|[;/]|,(?![0-9–—-])|\s(?:to|bis|a|à)\s", re.IGNORECASE)
-CURRENCY_MARK = r"[^\s0-9.,;/'’–—-]+\.?"
-NUMBER = r"[0-9]+(?:[.,'’ \u00a0\u202f][0-9]+)*(?:[.,][-–—])?"
+# A dot belongs to letters ("Fr. 50"), but not to a symbol: "$.50" is fifty cents.
+CURRENCY_MARK = r"[^\s0-9.,;/'’–—-]+(?:(?<=[^\W\d_])\.)?"
+NUMBER = r"(?:[0-9]+|(?=[.,][0-9]))(?:[.,'’ \u00a0\u202f][0-9]+)*(?:[.,][-–—])?"
 PRICE = re.compile(
     rf"(?P<prefix>{CURRENCY_MARK})?\s*(?P<number>{NUMBER})(?P<gap>\s*)(?P<suffix>{CURRENCY_MARK})?"
 )
@@ -53,6 +54,8 @@ class Cost:
 
     text: str
     details: dict[str, Any]
+    sent: str = field(default="", compare=False)
+    """The text that it was parsed from."""
 
 
 class WrittenPrice(NamedTuple):
@@ -65,7 +68,8 @@ class WrittenPrice(NamedTuple):
 
 def read_cost(value: object, site: Currency) -> Cost:
     """Parses a number, a string or a list of these; a bare number is in the site's currency."""
-    return _read(_as_text(value, site), site)
+    sent = _as_text(value, site)
+    return replace(_read(sent, site), sent=sent)
 
 
 # Many events have the same cost. Cached results are shared: callers must not modify them.

@@ -138,7 +138,8 @@ def _from_words(match: re.Match[str], now: datetime, zone: Zone) -> Moment:
 def _shift_instant(moment: Moment, count: int, unit: str, zone: Zone) -> Moment:
     if unit in CLOCK_UNITS:
         return Moment(instant=_shifted(moment.utc(zone), count, unit))
-    return Moment(wall=_shifted(moment.in_zone(zone), count, unit))
+    # An instant, too: in an event with another zone it must not become wall-clock time of that zone.
+    return Moment(instant=zone.to_utc(_shifted(moment.in_zone(zone), count, unit)))
 
 
 def _shift_day(moment: Moment, count: int, unit: str, zone: Zone) -> Moment:

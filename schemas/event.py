@@ -160,8 +160,8 @@ def normalize(changes: Document, stored: Document | None, site: Site) -> Documen
     if "cost" in changes or stored is None:
         cost = changes.get("cost") or read_cost("", site.currency)
         normalized["cost"] = {"text": cost.text, "details": cost.details}
-        if stored and stored["cost"]["text"] == cost.text:
-            del normalized["cost"]  # unchanged: keep its currency, even if the site's has changed since
+        if stored and stored["cost"]["text"] == cost.sent:
+            del normalized["cost"]  # sent back: keep its currency and all values, whatever the text tells
     if "post_parent" in changes or stored is None:
         normalized["post_parent"] = changes.get("post_parent") or 0
     return normalized

@@ -37,8 +37,8 @@ class Flag(fields.Boolean):
 
 def whole(value: Any, least: int = 0) -> int:
     """A 64-bit integer, sent as a JSON integer or as decimal digits."""
-    if isinstance(value, str) and (digits := re.fullmatch(r"(-?)0*([0-9]+)", value)):
-        value = int(digits[1] + digits[2][:20])  # twenty digits are more than 64 bits
+    if isinstance(value, str) and (digits := re.fullmatch(r"(-?)([0-9]+)", value)):
+        value = int(digits[1] + (digits[2].lstrip("0")[:20] or "0"))  # twenty digits are more than 64 bits
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValidationError(Text("Must be a whole number of at least {least}.", least=least))
     if value > MAX_INT64:
@@ -128,6 +128,8 @@ class When(fields.String):
 
 class CostField(fields.Raw):
     """A cost: a number, a string, or a list of these."""
+
+    repeats = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**with_metadata(options, one_of=(fields.String(), fields.Float())))

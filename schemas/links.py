@@ -26,6 +26,8 @@ def is_number(value: Any) -> bool:
 class LinkList(fields.List[Any]):
     """Links to records: IDs, objects with an `id`, and another form that depends on the kind."""
 
+    repeats = True
+
     def __init__(self, kind: Kind, other: fields.Field[Any], **options: Any) -> None:
         id = fields.Integer(metadata={"minimum": 0, "format": "int64"})
         self.kind, self.forms = kind, (id, other)

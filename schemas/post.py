@@ -82,7 +82,7 @@ def normalize_post(changes: Document, stored: Document | None, site: Site) -> Do
     normalized = {name: value for name, value in changes.items() if name not in ("date", "date_utc")}
     if normalized.get("author", 0) is None:
         del normalized["author"]
-    if (date := _publication(changes, site)) or stored is None:
+    if (date := _publication(changes, stored, site)) or stored is None:
         normalized["date_utc"] = date or site.now()
     status = normalized.get("status") or (stored or {}).get("status")
     if status in ("publish", "future") and ("date_utc" in normalized or "status" in normalized):
@@ -112,17 +112,26 @@ def apply_role_limits(data: Document, caller: Caller, stored: Document | None) -
     return allowed
 
 
-def _publication(changes: Document, site: Site) -> datetime | None:
-    """The publication date in the request, in UTC; it must also be within range in the site's time zone."""
-    for name in ("date_utc", "date"):
-        if (sent := changes.get(name)) is not None:
-            try:
-                date: datetime = sent.utc(parse_zone("UTC") if name == "date_utc" else site.zone)
-                site.zone.to_wall(date)
-            except ValueError as error:
-                raise InvalidFields({name: error.args[0]}) from None
-            return date
-    return None
+def _publication(changes: Document, stored: Document | None, site: Site) -> datetime | None:
+    """The publication date in the request, in UTC. A record that is sent back has both dates: the local one
+    counts if it is the only one that was changed."""
+    utc, local = (_instant(name, changes, site) for name in ("date_utc", "date"))
+    if utc is None or local is None:
+        return utc or local
+    is_unchanged = stored is not None and utc == stored["date_utc"]
+    return local if is_unchanged and site.zone.to_wall(local) != site.zone.to_wall(utc) else utc
+
+
+def _instant(name: str, changes: Document, site: Site) -> datetime | None:
+    """A date of the request in UTC; it must also be within range in the site's time zone."""
+    if (sent := changes.get(name)) is None:
+        return None
+    try:
+        instant: datetime = sent.utc(parse_zone("UTC") if name == "date_utc" else site.zone)
+        site.zone.to_wall(instant)
+    except ValueError as error:
+        raise InvalidFields({name: error.args[0]}) from None
+    return instant
 
 
 def _local(site: Site, utc: datetime) -> datetime:

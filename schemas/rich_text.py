@@ -11,7 +11,7 @@ import nh3
 from linkify_it import LinkifyIt
 from markupsafe import Markup, escape
 
-from schemas.sanitizing import UNCLOSED
+from schemas.sanitizing import without_unclosed
 
 TABLES = ("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td")
 LISTS = ("ul", "ol", "li", "dl", "dt", "dd")
@@ -62,10 +62,7 @@ def excerpt(text: str, limit: int = 200) -> str:
 
 
 def _cleaned(text: str) -> str:
-    closed = text.rfind(">") + 1
-    # The parser would drop everything after the `<` of an unclosed tag.
-    whole = text[:closed] + UNCLOSED.sub("&lt;", text[closed:])
-    return CLEANER.clean(PAGE_HEADING.sub(r"<\1h3", whole))
+    return CLEANER.clean(PAGE_HEADING.sub(r"<\1h3", without_unclosed(text)))
 
 
 def paragraphs(cleaned: str) -> str:

@@ -15,9 +15,16 @@ OPENS_TAG = r"<(?=[a-zA-Z/!?])"
 TAG = re.compile(OPENS_TAG + r"[^>]*>")
 UNCLOSED = re.compile(OPENS_TAG)
 NAMED_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
-TAG_END = re.compile(r"\s*/?>")
+WHOLE_TAG = r"""(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|(?!=\s*+["'])[^<>])*+>"""
+"""The rest of a tag whose quotes are closed, up to the next `<` outside of them."""
+OPENING = re.compile(rf"(?P<comment><!--)|(?P<tag>{OPENS_TAG}{WHOLE_TAG})|{OPENS_TAG}")
+# Beginning where the white space does, so that long white space takes linear time.
+TAG_END = re.compile(r"(?<!\s)\s*+/?>")
 MAX_DEPTH = 100
-UNNESTED = {"area", "br", "col", "dd", "dt", "hr", "img", "input", "li", "p", "source", "track", "wbr"}
+UNNESTED = {
+    "area", "br", "caption", "col", "colgroup", "dd", "dt", "hr", "img", "input", "li", "optgroup", "option",
+    "p", "rp", "rt", "source", "tbody", "td", "tfoot", "th", "thead", "tr", "track", "wbr",
+}  # fmt: skip
 """Void elements, and elements that the next one of their kind closes implicitly."""
 
 MEDIA = {"src", "controls", "loop", "muted", "preload"}
@@ -82,13 +89,23 @@ def safe_html(text: str) -> str:
         return text
     if _depth(text) > MAX_DEPTH:
         raise ValueError(Text("The tags must not be nested more than {limit} levels deep.", limit=MAX_DEPTH))
-    closed = text.rfind(">") + 1
-    # Escape an unclosed tag: the parser would drop everything after it.
-    cleaned = CLEANER.clean(text[:closed] + UNCLOSED.sub("&lt;", text[closed:]))
+    cleaned = CLEANER.clean(without_unclosed(text))
     # The cleaner escapes every `&`, `<` and `>` in text. If that is the only difference, return the text as
     # written, provided that each `<` in it that could open a tag belongs to an allowed tag.
     is_same = _read(cleaned) == _read(text) and cleaned.count("<") == len(UNCLOSED.findall(text))
     return text if is_same else cleaned
+
+
+def without_unclosed(text: str) -> str:
+    """The text with escaped tags and comments that are not closed: a parser would drop everything after
+    them. A missing quote does that, too."""
+    last_end = text.rfind("-->")
+
+    def escape(found: re.Match[str]) -> str:
+        is_closed = found["tag"] or (found["comment"] and found.end() <= last_end)
+        return found[0] if is_closed else "&lt;" + found[0][1:]
+
+    return OPENING.sub(escape, text)
 
 
 def _read(markup: str) -> str:

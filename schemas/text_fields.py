@@ -11,7 +11,7 @@ from marshmallow import ValidationError, fields
 from schemas.language import Text
 from schemas.sanitizing import plain_text, safe_html
 
-URL = re.compile(r"https?://[^\s/?#\\@]+[^\s\\]*", re.IGNORECASE)
+URL = re.compile(r"https?://[^\s/?#\\@\x00-\x1f\x7f]+[^\s\\\x00-\x1f\x7f]*", re.IGNORECASE)
 EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 
@@ -57,7 +57,8 @@ class PlainText(FreeText):
     """A short text such as a city, stored without HTML tags."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
-        return plain_text(super()._deserialize(value, attr, data, **options) or "") or None
+        text = plain_text(super()._deserialize(value, attr, data, **options) or "")
+        return limited(text, self.limit) or None  # once more: it may be longer now
 
 
 class Html(FreeText):
@@ -65,7 +66,8 @@ class Html(FreeText):
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         try:
-            return safe_html(super()._deserialize(value, attr, data, **options) or "") or None
+            text = safe_html(super()._deserialize(value, attr, data, **options) or "")
+            return limited(text, self.limit) or None
         except ValueError as error:
             raise ValidationError(error_text(error)) from None
 
@@ -85,7 +87,7 @@ class Name(fields.String):
         super().__init__(**with_metadata(options, minLength=1, maxLength=500))
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **_: Any) -> Any:
-        name = plain_text(limited(clean(value).strip(), 500)).strip()
+        name = limited(plain_text(limited(clean(value).strip(), 500)).strip(), 500)
         if not name:
             raise ValidationError(Text("Must not be blank."))
         return name

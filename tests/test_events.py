@@ -456,3 +456,10 @@ async def test_a_new_venue_whose_date_cannot_be_converted_fails_only_its_own_req
     answers = await asyncio.gather(*(api.post("/events", sent) for sent in (good, bad, good)))
     assert [status for status, _ in answers] == [201, 400, 201]
     assert answers[1][1]["data"]["params"] == {"venue": "Invalid data for a new record: date."}
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "UTC"])
+async def test_days_from_now_are_instants_in_any_zone(api: Api, zone: str) -> None:
+    body = {"timezone": zone, "start_date": "now +24 hours", "end_date": "now +1 day", "all_day": False}
+    event = await api.event("Soon", **body)
+    assert event["utc_start_date"] == event["utc_end_date"]

@@ -897,6 +897,7 @@ FORMS: list[tuple[str, dict[str, Any], str]] = [
     ("tags[]=", {"tags": []}, "an empty list"),
     ("tags%5B%5D=a", {"tags": ["a"]}, "encoded brackets"),
     ("all_day=on&featured=1&sticky=no", {"all_day": True, "featured": True, "sticky": False}, "flags"),
+    ("featured=0&featured=1&sticky=1&sticky=0", {"featured": True, "sticky": False}, "flags sent twice"),
     ("description=a%0D%0Ab+c", {"description": "a\r\nb c"}, "line ends and blanks"),
     ("a[[b]=c&a[b=c&[]=x&]=y&[=z&a]b[=1&=&&;&a[]b=1", {}, "broken brackets"),
     ("x[a][b][c][d][e][f][g]=1", {}, "deep brackets"),

@@ -114,3 +114,20 @@ async def test_an_image_is_cleared_by_what_stands_for_none(api: Api, kind: Kind,
     assert (await api.patch(path, {"image": made["image"]}))[1]["image"] == made["image"]
     assert (await api.patch(path, {"image": cleared}))[1]["image"] is False
     assert (await api.patch(path, {"image": 12}))[1]["image"]["id"] == 12
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.is_post], ids=lambda kind: kind.name)
+async def test_either_date_of_what_was_read_can_be_changed(api: Api, kind: Kind) -> None:
+    for name in ("date", "date_utc"):
+        made = await api.made(kind.plural, **kind.example, date="2027-01-01 10:00:00")
+        changed = made | {name: "2027-02-03 04:05:06"}
+        status, answer = await api.send("PUT", f"/{kind.plural}/{made['id']}", changed)
+        assert (status, answer["date"], answer["date_utc"]) == (200, *["2027-02-03 04:05:06"] * 2)
+
+
+async def test_other_values_of_a_cost_that_reads_the_same_are_stored(api: Api) -> None:
+    event = await api.event("Fair", cost=[10, 20, 30])
+    _, same = await api.patch(f"/events/{event['id']}", {"cost": event["cost"]})
+    assert same["cost_details"]["values"] == ["10", "20", "30"]
+    _, other = await api.patch(f"/events/{event['id']}", {"cost": [10, 30]})
+    assert (other["cost"], other["cost_details"]["values"]) == (event["cost"], ["10", "30"])

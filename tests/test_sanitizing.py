@@ -144,6 +144,13 @@ def test_plain_text(text: str, plain: str, why: str) -> None:
         ("<p>R&B</p><script>x</script>", "<p>R&amp;B</p>", "the content of a script is no text"),
         ("Bring <foo and drinks", "Bring &lt;foo and drinks", "a tag that is never closed is text"),
         ("<p>a</p> b <c", "<p>a</p> b &lt;c", "a tag that is never closed is text"),
+        ("<!-- a <b>c</b>", "&lt;!-- a <b>c</b>", "so is a comment"),
+        (
+            '<p>Come to <a href="https://x.org>our site</a>.</p><p>Doors open at 8</p>',
+            '<p>Come to &lt;a href="https://x.org&gt;our site.</p><p>Doors open at 8</p>',
+            "so is a tag with a missing quote",
+        ),
+        ("<a title=it's>x</a>", '<a title="it\'s">x</a>', "a quote inside of a value is none"),
         ('<p title="<script>">x</p>', '<p title="&lt;script&gt;">x</p>', "no tag hides in an attribute"),
         ("<P>x", "<p>x</p>", "tags are closed"),
         ("<form>x</form>", "x", "the text of a tag stays"),
@@ -170,6 +177,27 @@ def test_any_text_is_safe_and_is_not_changed_twice(text: str) -> None:
 async def test_deep_nesting_is_refused(api: Api, tag: str) -> None:
     status, problem = await api.post("/venues", {"venue": "Hall", "description": tag * 10_000})
     assert (status, list(problem["data"]["params"])) == (400, ["description"])
+
+
+def test_end_tags_that_may_be_omitted_are_no_nesting() -> None:
+    rows = "<tr><td>Mon<td>19:00" * 200
+    assert safe_html(f"<table>{rows}</table>").count("<td>") == 400
+
+
+@pytest.mark.parametrize("piece", [" ", "\t", "<!--", "=", "<p>", "<hr>"])
+async def test_long_texts_are_stored_and_shown(api: Api, piece: str) -> None:
+    """What takes time that grows with the square of the length would take minutes."""
+    text = "<b>x</b>" + piece * (40_000 // len(piece)) + "z"
+    event = await api.event("Long", description=text)
+    for path in (f"/events/{event['id']}", f"/events/{event['id']}.ics", f"//event/{event['slug']}/"):
+        assert (await api.send("GET", path))[0] == 200, path
+
+
+@pytest.mark.parametrize(("title", "description"), [("<a" * 250, ""), ("x", "&" * 60_000 + "<script>")])
+async def test_limits_are_those_of_what_is_stored(api: Api, title: str, description: str) -> None:
+    times = {"start_date": "2027-06-01", "end_date": "2027-06-01"}
+    status, problem = await api.post("/events", {"title": title, "description": description, **times})
+    assert (status, "characters" in str(problem["data"]["params"])) == (400, True)
 
 
 def texts_in(shown: Any, name: str = "") -> Iterator[tuple[str, str]]:

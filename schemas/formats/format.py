@@ -13,7 +13,8 @@ from schemas.kind import Document, Kind, RenderContext
 from schemas.text_normalization import without_markup
 
 BLOCK_ENDS = re.compile(r"<br\s*/?>|</(?:p|div|li|h[1-6]|tr|blockquote)>", re.IGNORECASE)
-BLANK_LINES = re.compile(r"[^\S\n]*\n\s*")
+# Beginning where the white space does, so that long white space takes linear time.
+BLANK_LINES = re.compile(r"(?<![^\S\n])[^\S\n]*+\n\s*")
 UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that neither XML nor iCalendar can contain."""
 MAX_ZONE_YEARS = 50
