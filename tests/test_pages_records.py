@@ -90,6 +90,24 @@ async def test_an_event_shows_all_that_is_known(api: Api) -> None:
     assert "OpenStreetMap" not in page.text
 
 
+async def test_a_venue_without_a_map_may_have_a_link_to_one(api: Api) -> None:
+    place = {"geo_lat": 48, "geo_lng": 8}
+    for shown, linked in ((False, True), (True, False), (False, False)):
+        venue = await api.made("venues", venue="Hall", **place, show_map=shown, show_map_link=linked)
+        _, page = await page_of(api, f"/venue/{venue['slug']}/")
+        assert (page.of("svg") != [], "OpenStreetMap" in page.text) == (shown, linked)
+        assert (page.of("aside") != []) == (shown or linked)
+
+
+async def test_a_mail_address_cannot_add_recipients(api: Api) -> None:
+    email = "info?bcc=evil&cc=a+b@example.org"
+    await api.made("organizers", organizer="Club", email=email)
+    _, page = await page_of(api, "/organizer/club/")
+    (link,) = [one["href"] for one in page.of("a") if one.get("href", "").startswith("mailto:")]
+    assert link == "mailto:info%3Fbcc%3Devil%26cc%3Da+b@example.org"
+    assert email in page.text
+
+
 @pytest.mark.parametrize(
     ("path", "feed"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from handlers.pages.context import PageContext
 from handlers.pages.maps import Place, VenueMap
@@ -52,7 +53,8 @@ def lines_of(kind: Kind) -> tuple[tuple[str, ...], ...]:
 def link_of(field: Any, text: str) -> str:
     if isinstance(field, WebAddress):
         return text
-    return f"mailto:{text}" if isinstance(field, MailAddress) else ""
+    # What follows a `?` in an address would be read as parameters, such as further recipients.
+    return f"mailto:{quote(text, safe='@+')}" if isinstance(field, MailAddress) else ""
 
 
 def map_of(shown: Mapping[str, Any], name: str) -> VenueMap | None:
