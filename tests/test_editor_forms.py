@@ -138,6 +138,9 @@ async def test_messages_of_the_store_are_beside_their_fields(api: Api) -> None:
     page = await editor.submit((await editor.get("/edit/tags/new")).form(), name="jazz")
     assert page.status == 400
     assert 'id="field-name-problem"' in page.text
+    assert "fill in “Address of the page” under “More”" in page.text
+    assert "slug." not in page.text
+    assert (await editor.submit(page.form(), slug="jazz-2")).status == 303
     page = await editor.submit((await editor.get("/edit/tags/2")).form(), slug="jazz")
     assert page.status == 400
     assert 'id="field-slug-problem"' in page.text

@@ -25,6 +25,10 @@ from schemas.language import Text, translate
 NOT_COPIED = ("slug", "date", "author", "password", "status")
 REFUSED = (InvalidFields, TermExists, DuplicateTermSlug)
 """What the store says about wrong values."""
+NAME_TAKEN = Text(
+    "There is one with this name already. To create another one, fill in “Address of the page” under “More”."
+)
+"""What is said instead of the message for programs."""
 
 
 class FormPages:
@@ -136,7 +140,9 @@ def params_of(problem: Problem, kind: Kind) -> dict[str, str]:
     if isinstance(problem, InvalidFields):
         names = {"new_password": "password", "date_utc": "date"}
         return {names.get(name, name): text for name, text in problem.params.items()}
-    return {"slug" if isinstance(problem, DuplicateTermSlug) else kind.name_field: problem.text}
+    if isinstance(problem, TermExists):
+        return {kind.name_field: NAME_TAKEN}
+    return {"slug": problem.text}
 
 
 def was_in(sent: Mapping[str, Any]) -> dict[str, str]:
