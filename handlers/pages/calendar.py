@@ -15,7 +15,7 @@ from handlers.pages.event_times import ShownEvent
 from handlers.pages.events import MAX_IN_GRID, EventFinder
 from handlers.pages.filters import chips, in_tree_order
 from handlers.pages.grid import MAX_ROWS, weeks_of
-from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of
+from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of, whole_weeks
 from handlers.pages.rendering import html_response
 from handlers.pages.venue_map import map_values
 from handlers.prepared_response import PreparedResponse
@@ -77,16 +77,28 @@ class CalendarPages:
             return await map_values(self.finder, page, shown.period.first)
         if shown.name in ("list", "past"):
             return await self._list(page, shown)
-        period, first = shown.period, page.local.first_weekday
-        found = await self.finder.of_period(page, period)
-        if found.total <= MAX_IN_GRID:
-            most = MAX_ROWS if shown.name == "month" else MAX_IN_GRID
-            weeks = weeks_of(period, found.events, first, max_rows=most)
-            return {"events": found.events, "total": len(found.events), "weeks": weeks}
-        if shown.name == "day":
+        return await (self._day if shown.name == "day" else self._grid)(page, shown)
+
+    async def _day(self, page: PageContext, shown: CalendarView) -> Document:
+        found = await self.finder.of_period(page, shown.period)
+        if found.total > MAX_IN_GRID:
             return await self._list(page, shown)
-        numbers = await self.finder.numbers(page, period)
-        return {"events": [], "total": found.total, "weeks": weeks_of(period, [], first, numbers=numbers)}
+        return {"events": found.events, "total": len(found.events)}
+
+    async def _grid(self, page: PageContext, shown: CalendarView) -> Document:
+        """Whole weeks; the total is that of the period, without the days of other months."""
+        period, first_weekday = shown.period, page.local.first_weekday
+        drawn = whole_weeks(period, first_weekday)
+        found = await self.finder.of_period(page, drawn)
+        if found.total > MAX_IN_GRID:
+            numbers = await self.finder.numbers(page, drawn)
+            total = sum(number for day, number in numbers.items() if period.first <= day <= period.last)
+            weeks = weeks_of(period, [], first_weekday, numbers=numbers)
+            return {"events": [], "total": total, "weeks": weeks}
+        most = MAX_ROWS if shown.name == "month" else MAX_IN_GRID
+        total = sum(event.is_within(period.first, period.last) for event in found.events)
+        weeks = weeks_of(period, found.events, first_weekday, max_rows=most)
+        return {"events": found.events, "total": total, "weeks": weeks}
 
     async def _list(self, page: PageContext, shown: CalendarView) -> Document:
         number = page_number(page)
@@ -154,9 +166,15 @@ class CalendarView:
     def is_today(self, day: date) -> bool:
         return day == self.today
 
+    @property
+    def first_shown(self) -> date:
+        """The first day that narrow screens show: today in the current month or week."""
+        period = self.period
+        return self.today if period.first <= self.today <= period.last else period.first
+
     def is_over(self, day: date) -> bool:
         """Whether a day has passed, in the current month or week."""
-        return self.period.first <= self.today <= self.period.last and day < self.today
+        return self.period.first <= day < self.first_shown
 
 
 def page_number(page: PageContext) -> int:

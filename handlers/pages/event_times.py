@@ -40,6 +40,10 @@ class ShownEvent:
         ends_at_midnight = self.end.time() == time() and self.end > self.start
         return (self.end - timedelta(seconds=1) if ends_at_midnight else self.end).date()
 
+    def is_within(self, first: date, last: date) -> bool:
+        """Whether it is on any of the days from the first to the last."""
+        return self.first_day <= last and self.last_day >= first
+
     @property
     def has_several_days(self) -> bool:
         return self.last_day > self.first_day

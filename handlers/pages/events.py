@@ -24,7 +24,7 @@ from schemas.site import Site
 LONGEST = timedelta(days=366)
 """Events that began earlier are not found: without a bound, all past ones would have to be looked at."""
 MAX_IN_GRID = 500
-"""Events of a month or week that are read; if there are more, only their numbers are shown."""
+"""Events of the weeks of a page that are read; if there are more, only their numbers are shown."""
 DAY = timedelta(days=1)
 
 
@@ -42,17 +42,13 @@ class EventFinder:
         self._store, self._site, self._fragments = store, site, caches.fragments
 
     async def of_period(self, page: PageContext, period: Period) -> Found:
-        """The events of a period, as their own time zones have it: days of other zones begin up to a day
+        """The events of a period, as their own time zones have it: days of other zones begin up to 26 hours
         earlier or later. If there are too many, only their number."""
         dates = around(period.first, period.last)
         if (total := (await self.find(page, dates, {"per_page": 1})).total) > MAX_IN_GRID:
             return Found([], total)
         found = await self.find(page, dates, {"per_page": MAX_IN_GRID})
-        here = [
-            event
-            for event in found.events
-            if event.first_day <= period.last and event.last_day >= period.first
-        ]
+        here = [event for event in found.events if event.is_within(period.first, period.last)]
         return Found(here, found.total)
 
     async def numbers(self, page: PageContext, period: Period) -> dict[date, int]:
@@ -97,4 +93,5 @@ class EventFinder:
 
 
 def around(first: date, last: date) -> dict[str, date]:
-    return {"starts_after": first - LONGEST, "starts_before": last + DAY, "ends_after": first - 2 * DAY}
+    """Dates of the site within which all events of some days are that have these days in their own zones."""
+    return {"starts_after": first - LONGEST, "starts_before": last + 2 * DAY, "ends_after": first - 3 * DAY}

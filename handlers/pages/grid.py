@@ -68,7 +68,7 @@ def weeks_of(
 def _week(first: date, period: Period, events: Sequence[ShownEvent], max_rows: int) -> list[GridDay]:
     days = [first + timedelta(at) for at in range(7)]
     week = [GridDay(day, not period.first <= day <= period.last) for day in days]
-    here = [event for event in events if event.first_day <= days[-1] and event.last_day >= first]
+    here = [event for event in events if event.is_within(first, days[-1])]
     here.sort(key=lambda event: (not event.has_several_days, not event.sticky, event.first_day, event.start))
     for event in here:
         begin = max((event.first_day - first).days, 0)

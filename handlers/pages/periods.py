@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from schemas.errors import NoRoute
@@ -70,6 +70,12 @@ def within(day: date) -> date | None:
 
 def begin_of_week(day: date, first_weekday: int) -> date:
     return day - timedelta((day.weekday() - first_weekday) % 7)
+
+
+def whole_weeks(period: Period, first_weekday: int) -> Period:
+    """The weeks that a period is drawn in: those of a month have days of the months before and after it."""
+    first, last = (begin_of_week(day, first_weekday) for day in (period.first, period.last))
+    return replace(period, first=first, last=last + timedelta(6))
 
 
 def next_month(first: date) -> date:
