@@ -13,7 +13,7 @@ from aiohttp import web
 from handlers.pages.context import PageContext, page_context
 from handlers.pages.event_times import ShownEvent
 from handlers.pages.events import MAX_IN_GRID, EventFinder
-from handlers.pages.filters import chips, in_tree_order
+from handlers.pages.filters import category_options, chips
 from handlers.pages.grid import MAX_ROWS, weeks_of
 from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of, whole_weeks
 from handlers.pages.rendering import html_response
@@ -22,14 +22,13 @@ from handlers.prepared_response import PreparedResponse
 from handlers.records import Caches
 from handlers.store_protocol import Store
 from handlers.time_slices import let_others_run
-from schemas import KINDS
+from schemas import CATEGORY
 from schemas.errors import InvalidFields, PageNotFound
 from schemas.kind import Document, load
 from schemas.language import Text
 from schemas.site import Site
 
 PER_PAGE = 20
-CATEGORY = next(kind for kind in KINDS if kind.name == "category")
 MAX_CATEGORIES = 200
 """Categories that the filter offers."""
 
@@ -65,7 +64,7 @@ class CalendarPages:
             shown = CalendarView(page, view, day, self.today(), is_embedded)
             values = await self._content(page, shown)
             values |= {"view": shown, "chips": await chips(page, self.store)}
-            values["categories"] = list(in_tree_order(await self._categories(page)))
+            values["categories"] = category_options(page, await self._categories(page))
             await let_others_run()
             response = html_response("calendar.html", page, is_embedded=is_embedded, **values)
             return response, self.expires_at(values["events"])

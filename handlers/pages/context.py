@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -13,6 +13,7 @@ from handlers.pages.localization import Localization, localization
 from handlers.records import CALLER
 from handlers.requests import language_of, query_pairs
 from schemas.caller import Caller
+from schemas.formats.ical import ICALENDAR
 from schemas.kind import RenderContext
 from schemas.language import Text, translate
 from schemas.site import Site
@@ -66,6 +67,10 @@ class PageContext:
         """The filters of the address."""
         return [(name, value) for name, value in self.pairs if name.partition("[")[0] in FILTERS and value]
 
+    def values(self, name: str) -> list[str]:
+        """All values of a filter, however it is sent: `tags=a&tags=b` or `tags[]=a`."""
+        return [value for sent, value in self.filters if sent.partition("[")[0] == name]
+
     def link(self, path: str, **changes: object) -> str:
         """A link to a page with the same filters and language; a change to None removes a parameter."""
         kept = [
@@ -75,6 +80,10 @@ class PageContext:
         ]
         kept += [(name, str(value)) for name, value in changes.items() if value is not None]
         return self.plain_link(path) + (f"?{urlencode(kept, quote_via=quote)}" if kept else "")
+
+    def link_without(self, removed: Pairs) -> str:
+        """A link to this page without some of its filters."""
+        return replace(self, pairs=[pair for pair in self.pairs if pair not in removed]).link(self.path)
 
     def plain_link(self, path: str) -> str:
         """A link to a page, without filters. A path, so that it works under any name of the host."""
@@ -92,8 +101,15 @@ class PageContext:
 
     def feed(self, ending: str) -> str:
         """The address of a feed with the filters of the page."""
-        query = f"?{urlencode(self.filters, quote_via=quote)}" if self.filters else ""
+        sent = self.filters + self._published(ending)
+        query = f"?{urlencode(sent, quote_via=quote)}" if sent else ""
         return f"{self.site.api}/events.{ending}{query}"
+
+    def _published(self, ending: str) -> Pairs:
+        """The status that pages show by default: without it, feeds show drafts to those who see all. With it,
+        calendars would not show what was cancelled, so theirs are left as they are."""
+        is_needed = self.caller.sees_all and ending != ICALENDAR.ending and not self.values("status")
+        return [("status", "publish")] if is_needed else []
 
 
 def page_context(request: web.Request, site: Site) -> PageContext:
