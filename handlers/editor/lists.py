@@ -11,7 +11,7 @@ from aiohttp import web
 
 from handlers.editor import choices
 from handlers.editor.choices import STATUSES, Choices, has_tree
-from handlers.editor.frame import EDITABLE, EVERY_EVENT, Frame, kind_of, may_create, see_other
+from handlers.editor.frame import EDITABLE, EVERY_EVENT, Frame, edit_link, kind_of, may_create, see_other
 from handlers.pages.calendar import page_number
 from handlers.pages.context import PageContext
 from handlers.pages.event_times import ShownEvent
@@ -52,7 +52,7 @@ class ListPages:
         self._frame, self._choices = frame, Choices(frame.finder)
 
     async def home(self, request: web.Request) -> web.StreamResponse:
-        return see_other(request, self._frame.page(request).plain_link("/edit/events"))
+        return see_other(request, edit_link(self._frame.page(request), "/edit/events"))
 
     async def index(self, request: web.Request) -> web.StreamResponse:
         kind, page = kind_of(request), self._frame.page(request)

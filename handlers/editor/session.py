@@ -40,7 +40,7 @@ class SessionPages:
 
     async def sign_out(self, request: web.Request) -> web.StreamResponse:
         request["headers"]["Set-Cookie"] = cleared_cookie(self._frame.site.base_url)
-        return see_other(request, self._frame.page(request).plain_link("/"))
+        return see_other(request, self._frame.page(request).unfiltered_link("/"))
 
     def required(self, handler: Handler) -> Handler:
         """A handler that asks strangers to sign in first. A form that was sent after its session has ended is

@@ -15,7 +15,7 @@ from handlers.pages.event_times import ShownEvent
 from handlers.pages.events import MAX_IN_GRID, EventFinder
 from handlers.pages.filters import category_options, chips
 from handlers.pages.grid import MAX_ROWS, weeks_of
-from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of, whole_weeks
+from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of, shared_day, whole_weeks
 from handlers.pages.rendering import html_response
 from handlers.pages.venue_map import map_values
 from handlers.prepared_response import PreparedResponse
@@ -58,7 +58,7 @@ class CalendarPages:
     ) -> web.StreamResponse:
         page = page_context(request, self.site)
         if page.path != "/" and not is_embedded:
-            page = replace(page, path=path_of(view, day))
+            page = replace(page, path=path_of(view, shared_day(view, day, page.local.first_weekday)))
 
         async def make() -> tuple[PreparedResponse, datetime]:
             shown = CalendarView(page, view, day, self.today(), is_embedded)
@@ -69,7 +69,7 @@ class CalendarPages:
             response = html_response("calendar.html", page, is_embedded=is_embedded, **values)
             return response, self.expires_at(values["events"])
 
-        return (await self.pages.response(("calendar", page.key), make)).respond_to(request)
+        return (await self.pages.response(("calendar", day, page.key), make)).respond_to(request)
 
     async def _content(self, page: PageContext, shown: CalendarView) -> Document:
         if shown.name == "map":

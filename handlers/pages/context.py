@@ -86,13 +86,24 @@ class PageContext:
         return replace(self, pairs=[pair for pair in self.pairs if pair not in removed]).link(self.path)
 
     def plain_link(self, path: str) -> str:
-        """A link to a page, without filters. A path, so that it works under any name of the host."""
+        """A link to a page, without any parameters. A path, so that it works under any name of the host."""
         return urlsplit(self.site.base_url).path.rstrip("/") + path
+
+    def unfiltered_link(self, path: str) -> str:
+        """A link to a page without filters, in the language that the address asks for."""
+        return self._in_language(self.plain_link(path))
 
     def record_link(self, url: str) -> str:
         """A link to the page of a record, in the language that the address asks for."""
+        return self._in_language(urlsplit(url).path)
+
+    def _in_language(self, path: str) -> str:
         lang = self.value("lang")
-        return urlsplit(url).path + (f"?lang={quote(lang)}" if lang else "")
+        return path + (f"?lang={quote(lang)}" if lang else "")
+
+    def language_link(self, language: str) -> str:
+        """A link to this page in another language, with its filters and the page of its list."""
+        return self.link(self.path, lang=language, page=self.value("page") or None)
 
     def address(self, language: str | None) -> str:
         """The whole address of this page without filters; without a language the browser's is used."""

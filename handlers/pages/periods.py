@@ -19,6 +19,7 @@ VIEWS = {
 }
 """View -> its name. The list shows what is still to come from a day on."""
 YEARS = range(1900, 2200)
+WEDNESDAY = 2
 DAY = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?", re.ASCII)
 
 
@@ -76,6 +77,14 @@ def whole_weeks(period: Period, first_weekday: int) -> Period:
     """The weeks that a period is drawn in: those of a month have days of the months before and after it."""
     first, last = (begin_of_week(day, first_weekday) for day in (period.first, period.last))
     return replace(period, first=first, last=last + timedelta(6))
+
+
+def shared_day(view: str, day: date | None, first_weekday: int) -> date | None:
+    """A day by which every language shows the same period. Weeks begin on Sunday or Monday: those that have
+    the same Wednesday differ least."""
+    if view != "week" or day is None:
+        return day
+    return within(begin_of_week(day, first_weekday) + timedelta((WEDNESDAY - first_weekday) % 7)) or day
 
 
 def next_month(first: date) -> date:
