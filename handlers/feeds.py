@@ -68,9 +68,9 @@ class FeedHandlers:
         tag = feed_tag(scan, url, context) if scan.is_complete else long_tag
         if unchanged := not_modified(request, tag) or not_modified_since(request, tag, modified):
             return OutgoingResponse(unchanged)
-        known = (scan.modified, scan.zones) if scan.is_complete else (modified, {})
+        known = (scan.modified, dict(scan.zones)) if scan.is_complete else (modified, {})
         feed = Feed(self.kind, context, await self.store.instance(), url, *known)
-        view = feed_view(feed, chosen, query.get("status"), is_long=not scan.is_complete)
+        view = feed_view(feed, chosen, query.get("status"), scan)
         validators = {"ETag": tag, "Last-Modified": http_date(told(modified, self.site))}
         headers = self.headers(chosen, self.kind.plural)
         return StreamedResponse(self.chunks(feed, chosen, scan, view), headers | validators)
@@ -118,9 +118,9 @@ class FeedHandlers:
         yield chosen.end
 
 
-def feed_view(feed: Feed, chosen: Format, statuses: list[str] | None, *, is_long: bool) -> View:
+def feed_view(feed: Feed, chosen: Format, statuses: list[str] | None, scan: Scan) -> View:
     """How the records of a feed are rendered. Those of long feeds are not cached: they would displace those
-    of lists."""
+    of lists. Nor are those of feeds that define a zone for some of their events only: others differ."""
     caller = feed.context.caller
 
     def shows(record: Mapping[str, Any]) -> bool:
@@ -129,6 +129,7 @@ def feed_view(feed: Feed, chosen: Format, statuses: list[str] | None, *, is_long
             return chosen.with_cancelled and caller.saw(record)
         return caller.sees(record)
 
-    if is_long:
+    if not scan.is_complete:
         return View(None, shows, lambda record: chosen.before(feed, record) + chosen.item(feed, record))
-    return View(chosen.ending, shows, lambda record: chosen.item(feed, record))
+    name = chosen.ending if feed.zones == scan.zones else None
+    return View(name, shows, lambda record: chosen.item(feed, record))

@@ -93,12 +93,12 @@ class RecordHandlers:
                 self.kind.query_schema, values_of(pairs, self.kind.query_schema), context.site
             )
             selection = self._selection(query, problems)
+            expires = expires_at(query, pairs, context.site)  # before reading: midnight may pass meanwhile
             page = await self.store.page(self.kind, query, context.caller, problems)
             items = await self.fragments.render_list(
                 self.kind, page.heads, replace(context, selection=selection)
             )
             await let_others_run()
-            expires = expires_at(query, pairs, context.site)
             modified, expires = dated(before, self.store.feed.changed_at, expires, context.site)
             response = list_response(pairs, self.kind, page.total, items, query, context, modified)
             return response, expires

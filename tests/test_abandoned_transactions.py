@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -14,6 +15,7 @@ from service.mongo import abandoned_transactions
 from service.mongo.abandoned_transactions import abort_abandoned_transactions
 from service.mongo.client import Session, in_transaction
 from service.store import Store
+from tests.conftest import Api
 
 LOCKED = {"_id": "locked"}
 MORE = {"$inc": {"n": 1}}
@@ -90,3 +92,24 @@ async def test_maintenance_goes_on_while_the_change_log_waits_for_what_was_left(
         assert not store.feed.unlogged
         with suppress(PyMongoError):
             await session.abort_transaction()
+
+
+async def test_creations_do_not_wait_for_one_that_is_locked(api: Api) -> None:
+    """Two slugs are locked: two batches wait for them until the transaction is aborted."""
+    await api.event("Seed")
+    events = api.store.database["events"]
+    seed = await events.find_one() or {}
+    times = {"start_date": "2027-06-01", "end_date": "2027-06-01"}
+    async with await api.store.client.start_session() as session:
+        session.start_transaction()
+        for number, slug in enumerate(("jazz", "rock"), 5000):
+            await events.insert_one({**seed, "_id": number, "slug": slug}, session=session)
+        locked = []
+        for title in ("Jazz", "Rock"):
+            locked.append(asyncio.create_task(api.post("/events", {"title": title, **times})))
+            await asyncio.sleep(0.1)
+        async with asyncio.timeout(30):
+            assert (await api.post("/events", {"title": "Blues", **times}))[0] == 201
+        assert not any(task.done() for task in locked)
+        await session.abort_transaction()
+    assert [(await task)[0] for task in locked] == [201, 201]

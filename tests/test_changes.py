@@ -606,7 +606,7 @@ async def test_events_of_a_moved_category_are_not_logged_by_a_process_that_is_to
     await pair[0].store.log.update()
     logged = await rows.count_documents({})
     assert any(change.is_move for change in changes)
-    assert not await late.log._rows.append_changes(changes, read.at, until_)
+    assert not await late.log._rows.append_changes(changes, read, until_)
     assert await rows.count_documents({}) == logged
 
 
@@ -628,3 +628,23 @@ async def test_updates_of_the_log_pause_also_if_something_is_written_during_one(
     log.end_pause()
     await second[0]
     assert len(second) == 2
+
+
+async def test_events_of_a_moved_category_are_logged_once_by_two_processes_at_a_time(pair: Pair) -> None:
+    music, jazz = [(await pair[0].made("categories", name=name))["id"] for name in ("Music", "Jazz")]
+    await pair[0].event("Concert", categories=[jazz])
+    for api in pair:
+        await api.store.log.update()
+    late, rows = pair[1].store, pair[1].store.database["changes"]
+    read = await late.log.checkpoint()
+    assert (await pair[0].patch(f"/categories/{jazz}", {"parent": music}))[0] == 200
+    await late.feed.catch_up()
+    changes = [change for change in late.feed.unlogged if change.at > read.at]
+    if (await late.log.checkpoint()) == read:  # else the background task was first
+        (move,) = (change for change in changes if change.is_move)
+        assert await late.log._rows.append_rows(
+            await late.log._rows._events_of(move), {"at": read.at}, read.number
+        )
+    logged = await rows.count_documents({})
+    assert not await late.log._rows.append_changes(changes, read, late.feed.time)
+    assert await rows.count_documents({}) == logged

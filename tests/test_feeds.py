@@ -455,3 +455,14 @@ async def test_an_event_on_the_last_day_of_all_has_a_feed(api: Api) -> None:
         status, body = await api.get(path)
         (shown,) = icalendar.Calendar.from_ical(body).walk("VEVENT")
         assert (status, shown["DTSTART"].dt, "DTEND" in shown) == (200, date(9999, 12, 31), False)
+
+
+async def test_an_event_is_in_utc_in_a_feed_that_does_not_define_its_zone(make_api: MakeApi) -> None:
+    api = await make_api(timezone="Europe/Berlin")
+    old = {"start_date": "1947-06-01 10:00:00", "end_date": "1947-06-01 12:00:00"}
+    await api.made("events", title="Old", **old)
+    await api.event("New")
+    short = await text(api, "/events.ics?start_date=1947-01-01&end_date=1947-12-31")
+    assert "DTSTART;TZID=Europe/Berlin:19470601T100000" in short
+    long = await text(api, "/events.ics?start_date=1900-01-01&end_date=2100-12-31")
+    assert "DTSTART:19470601T070000Z" in long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -292,3 +293,11 @@ async def test_categories_change_when_the_one_above_them_is_removed(api: Api) ->
     await api.store.database["categories"].update_many({}, {"$set": {"modified_utc": datetime(2026, 1, 1)}})
     assert (await api.delete(f"/categories/{top}"))[0] == 200
     assert await api.ids("categories", modified_after="2026-01-02", hide_empty="0") == [below]
+
+
+async def test_filters_by_the_same_records_share_a_cache_entry(api: Api) -> None:
+    venues = [(await api.made("venues", venue=f"Hall {n}", description="x" * 1000))["id"] for n in range(3)]
+    for order in permutations(venues):
+        assert (await api.get("/events", venue=",".join(map(str, order))))[0] == 200
+    ((_, found),) = api.store.resolver._cache.values()
+    assert [(id, sorted(seen)) for id, seen in found] == [(id, ["author", "status"]) for id in sorted(venues)]

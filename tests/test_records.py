@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pymongo.errors import AutoReconnect
 
 from schemas import CATEGORY, EVENT, KINDS, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
+from service.mongo import bulk_writes
+from service.store.records import drafting
 from tests.conftest import Api
 from tests.samples import POSTS, TERMS, named
 
@@ -213,3 +216,33 @@ async def test_if_match_guards_updates_and_if_none_match_saves_reading(api: Api,
     assert (status, problem["code"]) == (412, "rest_precondition_failed")
     assert (await api.delete(path, headers={"If-Match": tag}))[0] == 412
     assert (await api.get(path))[1]["description"] == "1"
+
+
+@pytest.mark.parametrize("failing", ["events", "venues", "words"])
+async def test_a_creation_that_fails_leaves_its_slugs_free(
+    api: Api, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    insert, fails = bulk_writes.insert_each, [True]
+
+    async def fail_once(collection: Any, *rows: Any) -> Any:
+        if collection.name == failing and fails:
+            fails.pop()
+            raise AutoReconnect("the primary is gone")
+        return await insert(collection, *rows)
+
+    for module in (drafting, bulk_writes):
+        monkeypatch.setattr(module, "insert_each", fail_once)
+    times = {"start_date": "2027-06-01", "end_date": "2027-06-01"}
+    body = {"title": "Jazz", "venue": {"venue": "Hall"}, **times}
+    assert (await api.post("/events", body))[0] == 503
+    status, event = await api.post("/events", body)
+    assert (status, event["slug"], event["venue"]["slug"]) == (201, "jazz", "hall")
+
+
+async def test_children_of_a_deleted_category_change_at_a_whole_second(api: Api) -> None:
+    parent = await api.made("categories", name="Music")
+    child = await api.made("categories", name="Jazz", parent=parent["id"])
+    await api.delete(f"/categories/{parent['id']}")
+    stored = await api.store.database["categories"].find_one({"_id": child["id"]})
+    assert stored
+    assert stored["modified_utc"].microsecond == 0

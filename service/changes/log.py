@@ -60,7 +60,7 @@ class ChangeLog:
         tasks: BackgroundTasks,
     ) -> None:
         self._feed, self._count, self._tasks = feed, count, tasks
-        self._rows, self._collection = LogRows(database, site), collections(database)
+        self._rows, self._collection = LogRows(database, site, feed), collections(database)
         self.checkpoint = self._rows.checkpoint
         self._turn, self._failures = asyncio.Lock(), Failures(log, "updating the change log")
         self._scheduled: asyncio.Task[None] | None = None
@@ -127,7 +127,7 @@ class ChangeLog:
         self._feed.drop_logged(checkpoint.at)
         if changes := [change for change in self._feed.unlogged if change.at <= until]:
             await self._count(changes, until)
-            if await self._rows.append_changes(changes, checkpoint.at, until):
+            if await self._rows.append_changes(changes, checkpoint, until):
                 self._feed.drop_logged(until)
         elif until.time > checkpoint.at.time + MAX_CHECKPOINT_AGE_SECONDS:
             await self._collection("meta").update_one({"_id": CHECKPOINT}, {"$max": {"at": until}})

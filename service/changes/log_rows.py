@@ -13,9 +13,9 @@ from schemas import EVENT
 from schemas.kind import Document
 from schemas.site import Site
 from service.changes.change import Change
-from service.changes.feed import CHECKPOINT
+from service.changes.feed import CHECKPOINT, ChangeFeed
 from service.changes.list_fields import FACTS, changed
-from service.mongo.client import Database, Session, collections, in_transaction, utc
+from service.mongo.client import Database, Session, collections, find, in_transaction, utc
 
 LOG = "changes"
 """The collection."""
@@ -35,40 +35,49 @@ class Checkpoint(NamedTuple):
 class LogRows:
     """Appends rows to the log."""
 
-    def __init__(self, database: Database, site: Site) -> None:
-        self._database, self._site, self._collection = database, site, collections(database)
+    def __init__(self, database: Database, site: Site, feed: ChangeFeed) -> None:
+        self._database, self._site, self._feed = database, site, feed
+        self._collection = collections(database)
 
     async def checkpoint(self) -> Checkpoint:
         found = await self._collection("meta").find_one({"_id": CHECKPOINT})
         return Checkpoint(found["at"], found["number"], found["log"]) if found else Checkpoint()
 
-    async def append_changes(self, changes: Sequence[Change], read: Timestamp, until: Timestamp) -> bool:
+    async def append_changes(self, changes: Sequence[Change], read: Checkpoint, until: Timestamp) -> bool:
         """Append all changes between the time of the checkpoint, as it was read, and another one, and move
         the checkpoint there; return False if another process has moved it meanwhile."""
+        number, at = read.number, read.at
         for change in (change for change in changes if change.is_move):
-            if not await self._append_events_of(change, read):
+            rows = await self._events_of(change)
+            # With its number: the time stays, and another process may be appending the same events.
+            if not await self.append_rows(rows, {"at": at}, number):
                 return False
+            number += len(rows)
         for batch in batches(changes):
             rows = [self._row_of(change) for change in batch if change.is_shown]
-            at = until if batch[-1] is changes[-1] else batch[-1].at
-            if not await self._append(rows, {"at": read}, {"$set": {"at": at}}):
+            end = until if batch[-1] is changes[-1] else batch[-1].at
+            if not await self._append(rows, {"at": at}, {"$set": {"at": end}}):
                 return False
-            read = at
+            at = end
         return True
 
-    async def append_rows(self, rows: Sequence[Document], condition: Document) -> bool:
+    async def append_rows(
+        self, rows: Sequence[Document], condition: Document, number: int | None = None
+    ) -> bool:
         """Append rows that are not from the change feed; the time of the checkpoint stays. Return False if
-        the checkpoint does not meet the condition any more."""
+        the checkpoint does not meet the condition any more, or does not have this number."""
         for first in range(0, len(rows), ROWS_PER_TRANSACTION):
-            if not await self._append(rows[first : first + ROWS_PER_TRANSACTION], condition, {}):
+            last = {} if number is None else {"number": number + first}
+            if not await self._append(rows[first : first + ROWS_PER_TRANSACTION], condition | last, {}):
                 return False
         return True
 
-    async def _append_events_of(self, change: Change, read: Timestamp) -> bool:
-        """Append the events of a category that was moved: they are in other lists now."""
-        found = self._collection(EVENT.plural).find({"categories._id": change.id}, {"_id": 1})
+    async def _events_of(self, change: Change) -> list[Document]:
+        """Rows for the events of a category that was moved: they are in other lists now."""
+        wanted = {"categories._id": change.id}
+        events = await self._feed.confirm(lambda: find(self._collection(EVENT.plural), wanted, {"_id": 1}))
         row = self.row(EVENT.plural, 0, "changed", change.at) | {"touched": ["categories"]}
-        return await self.append_rows([{**row, "id": event["_id"]} async for event in found], {"at": read})
+        return [{**row, "id": event["_id"]} for event in events]
 
     async def _append(self, rows: Sequence[Document], condition: Document, change: Document) -> bool:
         """Append rows and change the checkpoint, unless it does not meet the condition any more."""

@@ -12,8 +12,9 @@ from pymongo.errors import BulkWriteError, DocumentTooLarge, DuplicateKeyError, 
 
 from service.mongo.client import DUPLICATE, Collection, Row, Session
 
-MAX_GROUP = 32
-"""Requests whose records are written with one command."""
+GROUP_COMMIT: Row = {"in_flight": 2, "max_batch": 32, "slow_seconds": 0.5}
+"""How concurrent writes are grouped into commands. Later ones do not wait longer than these seconds: a record
+of the group may be locked by a transaction."""
 IMMUTABLE = 66
 """The server's error code for a change of an id."""
 UNSTORABLE = (DocumentTooLarge, InvalidDocument, WriteError)

@@ -10,6 +10,7 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,8 @@ ABORT_SECONDS = 0.5
 """Seconds that aborted requests get to clean up."""
 GC_THRESHOLDS = (5000, 20, 100)
 """Garbage collection thresholds above Python's defaults: requests create few reference cycles."""
+MAX_THREADS = 40
+"""Threads that wait for MongoDB; the driver has 50 connections."""
 THREAD_SWITCH_SECONDS = 0.0003
 """Thread switch interval in seconds, so that the MongoDB driver's threads get the GIL soon. With Python's
 default of 0.005 the next query would wait until the last results are rendered, and the process would then be
@@ -128,6 +131,13 @@ def handle_hangup(shutdown: Shutdown, reload: Callable[[], None]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hung_up)
 
 
+def use_threads() -> None:
+    """By default asyncio has only a few threads more than there are cores: a few slow lists would take all of
+    them, and every other request would wait."""
+    threads = ThreadPoolExecutor(MAX_THREADS, "kalends")
+    asyncio.get_running_loop().set_default_executor(threads)
+
+
 async def serve_in_process(settings: Settings, listener: socket.socket, shutdown: Shutdown) -> None:
     await serve_socket(settings, listener, shutdown, lambda: None)
 
@@ -139,6 +149,7 @@ async def serve_socket(
 
     `on_accepting` is called when the process accepts requests, even if it can only respond with 503 yet.
     """
+    use_threads()
     async with AsyncExitStack() as stack:
         app = await shutdown.unless_requested(ready_app(settings, stack))
         if app is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from schemas.errors import Unavailable
 from schemas.kind import Kind, texts
 from schemas.text_normalization import (
     MAX_TOKEN_CHARS,
@@ -112,7 +113,10 @@ class Vocabulary:
         made = dict(zip(words, numbers, strict=True))
         rows = [{"_id": word, "n": number, "grams": trigrams(word)} for word, number in made.items()]
         if there := await insert_missing(self._words, rows):
-            made |= await self._stored(there)
+            found = await self._stored(there)
+            if len(found) < len(there):
+                raise Unavailable  # a new primary does not have them yet; our numbers were never inserted
+            made |= found
         return made
 
     async def condition(self, search: str) -> list[dict[str, Any]]:

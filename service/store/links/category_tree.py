@@ -49,6 +49,11 @@ async def remove_twins(database: Database, kind: Kind, terms: dict[Key, Document
     return {key: TermExists(term_id=id) for key, id in twins.items()}
 
 
+def _now() -> datetime:
+    """The current time in whole seconds, as it is stored and shown."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
 def chain(parents: Mapping[int, Any], id: int) -> list[int]:
     """The ancestors of a category, the topmost first, as far as they exist."""
     above: list[int] = []
@@ -106,11 +111,10 @@ class CategoryTree:
             if gone is None:
                 left = await terms.find_one({"_id": own}, {"_id": 1}, session=session)
                 raise PreconditionFailed if left else NotFound(kind=kind.name)
-            now = datetime.now(UTC)
-            removed = {"_id": own, "kind": kind.plural, "at": now}
-            await self._database[REMOVED_TERMS].replace_one(
-                {"_id": own}, removed, upsert=True, session=session
-            )
+            now = _now()
+            gone_terms = self._database[REMOVED_TERMS]
+            await gone_terms.delete_one({"_id": own}, session=session)
+            await gone_terms.insert_one({"_id": own, "kind": kind.plural, "at": now}, session=session)
             children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
             moved = touched({"parent": gone["parent"]}, now)
             await terms.update_many({"parent": own}, moved, session=session)
@@ -125,7 +129,7 @@ class CategoryTree:
 
         async def work(session: Session) -> None:
             for id, parent in parents.items():
-                moved = touched({"parent": parent}, datetime.now(UTC))
+                moved = touched({"parent": parent}, _now())
                 await terms.update_one({"_id": id}, moved, session=session)
             stored = {row["_id"]: row async for row in terms.find({}, TREE_FIELDS, session=session)}
             known = {id: row.get("parent") for id, row in stored.items()}

@@ -48,7 +48,8 @@ class UsageCounters:
         steps = [(change.at, change.steps) for change in changes]
         uses = {use for _, its in steps for use in its}
         for _ in range(MAX_ATTEMPTS):
-            records = await self._load(uses)
+            # Confirmed: a record that a new primary does not have yet would never be counted.
+            records = await self._feed.confirm(partial(self._load, uses))
             if await self._update(records, steps, until):
                 break
         else:

@@ -24,7 +24,8 @@ from service.store.links.fanout import FIELD
 from service.store.lists.query import visible
 from service.store.search import Vocabulary
 
-MAX_CACHED_LOOKUPS = 10_000
+MAX_CACHED_RECORDS = 100_000
+"""Records that cached look-ups have found, altogether."""
 EARTH_KM = 6371.0088
 MAX_VENUES_NEAR = 200_000
 """Maximum number of venues in a circle; a command to MongoDB has room for the ids of twice as many."""
@@ -43,7 +44,9 @@ class FilterResolver:
     ) -> None:
         self.database, self.site, self.vocabulary, self.log = database, site, vocabulary, log
         self._feed, self._heads = feed, RecordLoader(database, HEAD_FIELDS)
-        self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(MAX_CACHED_LOOKUPS)
+        self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(
+            MAX_CACHED_RECORDS, getsizeof=lambda entry: 10 + len(entry[1])
+        )
         self.hits = self.misses = 0
 
     async def _cached(self, kind: Kind, wanted: Sequence[Any], load: Callable[[], Awaitable[Any]]) -> Any:
@@ -53,7 +56,8 @@ class FilterResolver:
             self.misses += 1
             position = self._feed.position
             found = await load()
-            self._cache[key] = (position, found)
+            if len(found) < MAX_CACHED_RECORDS // 10:
+                self._cache[key] = (position, found)
         else:
             self.hits += 1
         return found
@@ -82,8 +86,14 @@ class FilterResolver:
     async def posts(self, kind: Kind, name: str, wanted: list[int], caller: Caller) -> list[int]:
         """Ids of those venues or organizers that the caller may see; others match no event. Checked on the
         records instead of their embedded copies, so that events can be counted from an index alone."""
-        rows = await self._cached(kind, wanted, partial(self.require, kind, name, wanted))
-        return [row["_id"] for row in rows if row["status"] != "trash" and caller.sees(row)]
+        ids = sorted(set(wanted))
+        rows = await self._cached(kind, ids, partial(self._visibility, kind, name, ids))
+        return [id for id, seen in rows if seen["status"] != "trash" and caller.sees(seen)]
+
+    async def _visibility(self, kind: Kind, name: str, ids: list[int]) -> list[tuple[int, Document]]:
+        """What decides who may see each record; nothing else of it is cached."""
+        rows = await self.require(kind, name, ids)
+        return [(row["_id"], {"status": row["status"], "author": row.get("author")}) for row in rows]
 
     async def venues_near(self, lat: float, lng: float, radius_km: float, caller: Caller) -> list[int]:
         """Ids of the venues around a place that the caller may see. Events are found by these ids, so that

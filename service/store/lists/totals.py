@@ -27,6 +27,8 @@ MAX_FILTERS = 10_000
 """Number of filters that are known to have been used before."""
 BUILD_SECONDS = 60
 """Timeout for building a histogram: that of a long list reads a large part of an index."""
+MAX_BUILDING = 3
+"""Histograms that are built at a time: each takes a thread of the driver and a core of MongoDB."""
 MAX_WAIT_SECONDS = 3.0
 """How long a request waits for a histogram before it has its own range counted by MongoDB."""
 MAX_PAIRS = 200_000
@@ -63,7 +65,7 @@ class Totals:
             CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300 + len(live.asked.encoded) // 4
         )
         self._used: LRUCache[bytes, bool] = LRUCache(MAX_FILTERS)
-        self._building = SingleFlight[bytes, LiveHistogram]()
+        self._building, self._turns = SingleFlight[bytes, LiveHistogram](), asyncio.Semaphore(MAX_BUILDING)
         self.hits = self.misses = 0
 
     def window(self, asked: ListQuery) -> Window | None:
@@ -110,6 +112,10 @@ class Totals:
 
     async def _build(self, asked: ListQuery) -> LiveHistogram:
         """Build and keep a histogram. It is kept even if all callers have gone: the next one can use it."""
+        async with self._turns:
+            return await self._read(asked)
+
+    async def _read(self, asked: ListQuery) -> LiveHistogram:
         first = self._feed.next_event  # before the snapshot is taken, so that no change is missing
         by_key = {"$group": {"_id": self._slots.key_expression(), "n": {"$sum": 1}}}
         # One document with two arrays is decoded several times faster than one for each key.

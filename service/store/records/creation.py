@@ -16,7 +16,7 @@ from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_CONDITIONS, CreationConditions
 from service.changes.log import ChangeLog
-from service.mongo.bulk_writes import MAX_GROUP, violates
+from service.mongo.bulk_writes import GROUP_COMMIT, violates
 from service.mongo.client import Database
 from service.mongo.coalescing import Batcher
 from service.passwords import Passwords
@@ -58,7 +58,7 @@ class Creator:
         """Batches of an import that describe the same new venue must create it once."""
         self.batchers = {
             kind.plural: Batcher[NewRecord, Document | Exception](
-                partial(self.create_many, kind), in_flight=2, max_batch=MAX_GROUP
+                partial(self.create_many, kind), **GROUP_COMMIT
             )
             for kind in KINDS
         }

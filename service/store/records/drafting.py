@@ -88,18 +88,22 @@ class Drafter:
     ) -> None:
         """Give every record its id unless it has one, a free slug and its search fields. With `keep_slugs`,
         the unique index refuses slugs that are taken."""
+        without_id = [record for record in records if record.get("_id", 0) <= 0]  # or a temporary one
+        ids = await self._ids.many(kind.id_space, len(without_id))
         desired = [record["slug"] for record in records]
         if keep_slugs:
             slugs = self.slugs.reserve_exact(kind.plural, desired)
         else:
             slugs = await self.slugs.reserve_unique(kind.plural, desired, expect_free=expect_free)
-        without_id = [record for record in records if record.get("_id", 0) <= 0]  # or a temporary one
-        ids = await self._ids.many(kind.id_space, len(without_id))
         for record, id in zip(without_id, ids, strict=True):
             record["_id"] = id
         for record, slug in zip(records, slugs, strict=True):
             record["slug"] = slug
-        found = await self.vocabulary.all_searchable(kind, records)
+        try:
+            found = await self.vocabulary.all_searchable(kind, records)
+        except BaseException:
+            self.slugs.release(kind.plural, records, {record["_id"] for record in records})
+            raise
         for record, searchable in zip(records, found, strict=True):
             record.update(searchable)
 
@@ -110,11 +114,16 @@ class Drafter:
 
     async def insert_linked(self, new: Linked, session: Session | None = None) -> None:
         """Store new linked records, before the events that link to them; raises DuplicateKeyError."""
-        for field, records in new.items():
-            failed = await insert_each(self._database[LINKED[field].plural], records, session)
-            self.slugs.release(LINKED[field].plural, records, failed)
-            for error in failed.values():
-                raise error
+        failed = {record["_id"] for records in new.values() for record in records}
+        try:
+            for field, records in new.items():
+                errors = await insert_each(self._database[LINKED[field].plural], records, session)
+                for error in errors.values():
+                    raise error
+            failed = set()
+        finally:
+            for field, records in new.items():
+                self.slugs.release(LINKED[field].plural, records, failed)
 
     async def store(
         self, kind: Kind, records: Sequence[Document], new: Linked, keys: Sequence[Row]
@@ -127,8 +136,8 @@ class Drafter:
             return await insert_each(self._database[kind.plural], others)
 
         async def insert(session: Session) -> None:
-            await insert_each(self._database[IDEMPOTENCY_KEYS], keys, session)
             await self.insert_linked(new, session)
+            await insert_each(self._database[IDEMPOTENCY_KEYS], keys, session)
             await insert_each(self._database[kind.plural], others, session)
 
         try:

@@ -23,7 +23,7 @@ from schemas.slugs import TRASHED_SUFFIX, slug_of
 from service.background import BackgroundTasks
 from service.changes.list_fields import last_change_of
 from service.changes.log import ChangeLog
-from service.mongo.bulk_writes import MAX_GROUP, NoMatch, Update, update_each, update_one
+from service.mongo.bulk_writes import GROUP_COMMIT, NoMatch, Update, update_each, update_one
 from service.mongo.client import Database, Session, in_transaction
 from service.mongo.coalescing import Batcher
 from service.mongo.loaders import HIDDEN_FIELDS, Ref
@@ -36,8 +36,6 @@ from service.store.records.reading import Reader
 
 MAX_UPDATE_ATTEMPTS = 100
 """Attempts at an update that conflicts with other writers."""
-SLOW_BATCH_SECONDS = 0.5
-"""Later updates do not wait longer for a batch: one of its records may be locked by a transaction."""
 INLINE_FANOUT_SECONDS = 2.0
 """How long a request waits for the fan-out to events; the rest runs in the background."""
 Saved = tuple[Document, Document | None]
@@ -65,10 +63,7 @@ class Updater:
         """Locks by record: writers of the same one queue instead of retrying after version conflicts."""
         self.batchers = {
             kind.plural: Batcher[Update, Exception](
-                partial(update_each, database[kind.plural]),
-                in_flight=2,
-                max_batch=MAX_GROUP,
-                slow_seconds=SLOW_BATCH_SECONDS,
+                partial(update_each, database[kind.plural]), **GROUP_COMMIT
             )
             for kind in KINDS
         }
