@@ -21,8 +21,10 @@ def slug_of(text: str, default: str) -> str:
 
 
 def numbered(slug: str, number: int) -> str:
-    """The slug with `-2`, `-3` … appended, within the length limit; number 1 is the slug itself."""
+    """The slug with `-2`, `-3` … appended, within the length limit; number 1 is the slug itself. In the trash
+    it may be longer: the slug before must be in it, to be restored."""
     if number == 1:
         return slug
     suffix = f"-{number}"
-    return slug[: SLUG_MAX_LENGTH - len(suffix)] + suffix
+    is_trashed = slug.endswith(TRASHED_SUFFIX)
+    return slug[: None if is_trashed else SLUG_MAX_LENGTH - len(suffix)] + suffix

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from schemas.costs import Currency, read_cost
 from schemas.language import Text
+from service.doctor.derived import right_cost
 
 SITE = Currency()
 EUROS = Currency("€", "EUR", "suffix")
@@ -248,3 +249,10 @@ def test_any_text_has_a_stable_reading(text: str, site: Currency) -> None:
 def test_repetitive_text_is_read_like_any_other(filler: str) -> None:
     text = (filler * 500)[:499] + "x"
     assert read_cost(text, SITE).text == text
+
+
+@pytest.mark.parametrize("sent", ["C$10 to $5", "$5 – C$10", "10 – 20 €", "Fr. 5 – CHF 9"])
+def test_the_doctor_finds_nothing_in_a_cost_as_it_was_stored(sent: str) -> None:
+    cost = read_cost(sent, SITE)
+    stored = {"text": cost.text, "details": cost.details}
+    assert right_cost(stored, SITE) == stored

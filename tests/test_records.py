@@ -246,3 +246,14 @@ async def test_children_of_a_deleted_category_change_at_a_whole_second(api: Api)
     stored = await api.store.database["categories"].find_one({"_id": child["id"]})
     assert stored
     assert stored["modified_utc"].microsecond == 0
+
+
+async def test_long_slugs_come_back_from_the_trash(api: Api) -> None:
+    ids = []
+    for _ in range(3):
+        ids.append((await api.event("Long", slug="x" * 199))["id"])
+        await api.delete(f"/events/{ids[-1]}")
+    for id in ids:
+        _, restored = await api.patch(f"/events/{id}", {"status": "publish"})
+        assert restored["slug"] == "x" * 199
+        await api.delete(f"/events/{id}")

@@ -58,7 +58,11 @@ def right_cost(cost: Any, default: Currency) -> Document:
     # A text such as $5 – $20 does not show the values in between.
     if isinstance(shown, list) and (shown[:1], shown[-1:]) == (values[:1], values[-1:]):
         values = shown
-    return {"text": read.text, "details": read.details | {"values": values}}
+    symbol = read.details["currency_symbol"]
+    # In C$5 – $9 either may be the symbol: the prices were sent in another order than they are shown.
+    if marks and marks[0] in read.text and stored.code == read.details["currency_code"]:
+        symbol = marks[0]
+    return {"text": read.text, "details": read.details | {"values": values, "currency_symbol": symbol}}
 
 
 async def find_positions(scope: Scope, kind: Kind, records: Sequence[Document]) -> list[Finding]:
