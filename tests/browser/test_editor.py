@@ -9,7 +9,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import MILLISECONDS, Serve, Watched
 from tests.test_faults import Running, command
@@ -174,6 +174,13 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
+def type_into(field: Locator, text: str) -> None:
+    """Types into a date from its first part on."""
+    field.blur()
+    field.focus()
+    field.page.keyboard.type(text)
+
+
 def tab_to(page: Page, id: str) -> None:
     """Goes on with the tab key until an element has the focus."""
     for _ in range(80):
@@ -219,6 +226,27 @@ def test_notes_follow_what_is_typed(token: str, open_editor: OpenEditor) -> None
     assert page.locator("#field-start_date").input_value() == "2027-03-28"
     page.get_by_label("All day").uncheck()
     assert page.locator("#field-start_date").input_value() == "2027-03-28T02:30"
+
+
+@pytest.mark.parametrize("all_day", [True, False])
+def test_a_new_end_follows_a_start_that_is_typed(token: str, open_editor: OpenEditor, all_day: bool) -> None:
+    """Chromium tells of a change after each digit of the year and of the minutes."""
+    page = open_editor()
+    sign_in(page, token)
+    page.get_by_role("link", name="Create an event").click()
+    start, end = page.locator("#field-start_date"), page.locator("#field-end_date")
+    page.get_by_label("All day").set_checked(all_day)
+    type_into(start, "06042027")
+    if not all_day:
+        press(page, "ArrowRight")
+        page.keyboard.type("0730P")
+    expect(end).to_have_value("2027-06-04" if all_day else "2027-06-04T21:30")
+    type_into(start, "07052028")
+    expect(end).to_have_value("2028-07-05" if all_day else "2028-07-05T21:30")
+    type_into(end, "0706")
+    type_into(start, "0704")
+    expect(start).to_have_value("2028-07-04" if all_day else "2028-07-04T19:30")
+    expect(end).to_have_value("2028-07-06" if all_day else "2028-07-06T21:30")
 
 
 def test_in_german(service: Running, token: str, open_editor: OpenEditor) -> None:

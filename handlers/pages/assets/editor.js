@@ -49,16 +49,22 @@ function switchTimes(start, end, allDay) {
   });
 }
 
-// A new end follows the start by two hours until it is typed.
+// A new end follows the start by two hours until it is typed. A start that is being typed changes with every
+// digit, so that its year may be 2 or 202 for a moment.
 function proposeEnd(start, end) {
+  let isTyped = end.value !== "";
+  end.addEventListener("input", (event) => { if (event.isTrusted) isTyped = end.value !== ""; });
   start.addEventListener("change", () => {
-    if (end.value || !start.value) return;
-    if (start.type === "date") { end.value = start.value; return; }
-    const later = new Date(`${start.value}Z`);
-    later.setUTCHours(later.getUTCHours() + 2);
-    end.value = later.toISOString().slice(0, 16);
+    if (isTyped || !/^[1-9]\d{3}-/.test(start.value)) return;
+    end.value = start.type === "date" ? start.value : twoHoursAfter(start.value);
     end.dispatchEvent(new Event("input"));
   });
+}
+
+function twoHoursAfter(time) {
+  const later = new Date(`${time}Z`);
+  later.setUTCHours(later.getUTCHours() + 2);
+  return later.toISOString().slice(0, 16);
 }
 
 function previewPictures() {
