@@ -253,6 +253,20 @@ async def test_what_was_typed_is_kept_if_an_event_is_protected_meanwhile(api: Ap
     assert (read["description"], read["venue"]["venue"]) == ('First "line"\n\nSecond', "Hall")
 
 
+async def test_removing_the_password_stays_ticked_after_a_mistake_and_a_conflict(roles: Roles) -> None:
+    api = roles["editor"]
+    event = await api.event("Jazz", password="sesame")
+    editor, path = Editor(api, api.token), f"/edit/events/{event['id']}"
+    page = await editor.submit((await editor.get(path)).form(), title="", password_remove="1")
+    assert (page.status, page.form().value("password_remove")) == (400, "1")
+    await api.patch(f"/events/{event['id']}", {"cost": "3"})
+    page = await editor.submit(page.form(), title="Rock")
+    assert (page.status, page.form().value("password_remove")) == (412, "1")
+    assert "notice=saved" in (await editor.submit(page.form())).location
+    assert (await roles["public"].get(f"/events/{event['id']}"))[0] == 200
+    assert "password_remove" not in (await editor.get(path)).text
+
+
 @pytest.mark.parametrize("action", ["undo", "restore"])
 async def test_links_to_languages_lead_to_a_page(roles: Roles, action: str) -> None:
     """Also those of a page that answers an action which has no page of its own."""

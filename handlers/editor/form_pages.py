@@ -115,7 +115,7 @@ class FormPages:
         """Both versions side by side, and a form that is based on the current one."""
         page = self.frame.page(request)
         current = await self.stored(typed.kind, page, record)
-        current.password = typed.password
+        current.password, current.removes_password = typed.password, typed.removes_password
         differences = merge(typed, current, page)
         return await self.respond(request, current, record, 412, differences=differences)
 

@@ -32,6 +32,7 @@ class Form:
     version: int = 0
     password: str = ""
     """The password with which a protected event was opened."""
+    removes_password: bool = False
 
     @property
     def main(self) -> list[FormField]:
@@ -74,6 +75,7 @@ class Form:
         """Hold what was typed."""
         for one in self.fields:
             one.take(sent)
+        self.removes_password = bool(sent.get("password_remove"))
 
     def remember(self) -> None:
         """From now on, fields count as changed if their inputs differ from what they hold now."""
@@ -100,6 +102,8 @@ class Form:
                 values[one.name] = [*values[one.name], new]
         if "password" in values and not self.is_new:
             values["new_password"] = values.pop("password")
+        if self.removes_password and not self.is_new:
+            values["new_password"] = ""
         return values
 
     def load(self, values: Document, site: Site) -> tuple[Document, Problems]:

@@ -80,8 +80,7 @@ class SavingPages:
         form = await self._forms.stored(kind, page, record)
         form.was, form.version, form.password = was_in(sent), version_in(sent), password_in(sent)
         form.take(sent)
-        values = form.values | ({"new_password": ""} if sent.get("password_remove") else {})
-        data, problems = form.load(values, page.site)
+        data, problems = form.load(form.values, page.site)
         conditions = Preconditions(form.password or None, frozenset([form.version]))
         try:
             saved = await self._store.update(kind, record["_id"], data, page.caller, conditions, problems)
