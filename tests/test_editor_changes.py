@@ -73,6 +73,44 @@ async def test_a_form_without_a_version_does_not_overwrite(api: Api) -> None:
     assert (await api.get(f"/tags/{made['id']}"))[1]["name"] == "Jazz"
 
 
+@pytest.mark.parametrize("renamed", ["venues", "organizers", "categories"])
+@pytest.mark.parametrize("typed", [{"password": "sesame"}, {"title": "Rock"}], ids=["password", "title"])
+async def test_a_new_name_of_a_linked_record_is_no_conflict(
+    roles: Roles, renamed: str, typed: dict[str, str]
+) -> None:
+    """It changes the event's version, but nothing that its form shows."""
+    api = roles["editor"]
+    names = {"venues": "venue", "organizers": "organizer", "categories": "name"}
+    made = {plural: await api.made(plural, **{name: "Old"}) for plural, name in names.items()}
+    links = {"venue": "venues", "organizer": "organizers", "categories": "categories"}
+    event = await api.event("Jazz", **{name: [made[plural]["id"]] for name, plural in links.items()})
+    editor, path = Editor(api, api.token), f"/edit/events/{event['id']}"
+    form = (await editor.get(path)).form()
+    await api.patch(f"/{renamed}/{made[renamed]['id']}", {names[renamed]: "New"})
+    assert (await editor.get(path)).form().value("version") != form.value("version")
+    saved = await editor.submit(form, **typed)
+    assert "notice=saved" in saved.location
+    status, read = await roles["public"].get(f"/events/{event['id']}")
+    assert (status, read.get("title")) == ((403, None) if "password" in typed else (200, "Rock"))
+    if "title" in typed:
+        page = await editor.submit((await editor.follow(saved)).form("/undo"))
+        assert "notice=undone" in page.location
+
+
+async def test_two_new_passwords_are_a_conflict_that_is_told(roles: Roles) -> None:
+    api = roles["editor"]
+    event = await api.event("Jazz")
+    editor, path = Editor(api, api.token), f"/edit/events/{event['id']}"
+    first, second = (await editor.get(path)).form(), (await editor.get(path)).form()
+    assert (await editor.submit(first, password="one")).status == 303
+    page = await editor.submit(second, password="two")
+    assert (page.status, rows(page)) == (412, [])
+    assert "Somebody else has saved this meanwhile" in page.text
+    assert (await roles["public"].get(f"/events/{event['id']}", password="one"))[0] == 200
+    assert "notice=saved" in (await editor.submit(page.form())).location
+    assert (await roles["public"].get(f"/events/{event['id']}", password="two"))[0] == 200
+
+
 async def test_typed_data_of_a_new_venue_survives_a_conflict(api: Api) -> None:
     event = await api.event("Jazz")
     editor, path = Editor(api), f"/edit/events/{event['id']}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from handlers.editor.form_fields import FormField
 from handlers.editor.forms import Form
+from handlers.editor.records import version_in, was_in
 from handlers.pages.context import PageContext
 from schemas.language import Text
 
@@ -19,6 +22,13 @@ class Difference:
     theirs: str
     is_mine: bool
     """Whether the form goes on with what was typed; otherwise with what was saved meanwhile."""
+
+
+def replaced_version(current: Form, sent: Mapping[str, Any]) -> int:
+    """The version that a sent form replaces: the one it was made from, or the current one if that holds the
+    same values. Then only copies of linked records have changed, of which a form shows nothing."""
+    version = version_in(sent)
+    return current.version if version and was_in(sent) == current.was else version
 
 
 def merge(typed: Form, current: Form, page: PageContext) -> list[Difference]:

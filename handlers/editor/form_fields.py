@@ -104,7 +104,7 @@ class FormField:
     @property
     def digest(self) -> str:
         """Tells whether the input was changed since the form was made."""
-        return blake2b(orjson.dumps(self.raw), digest_size=6).hexdigest()
+        return digest_of(self.raw)
 
     def show(self, value: Any) -> None:
         """Hold a value of the representation, as a browser would send it back."""
@@ -125,6 +125,10 @@ class FormField:
     def each(self) -> Iterator[FormField]:
         yield self
         yield from self.new
+
+
+def digest_of(value: Any) -> str:
+    return blake2b(orjson.dumps(value), digest_size=6).hexdigest()
 
 
 def fields_of(kind: Kind, schema: type[Input], caller: Caller, prefix: str = "") -> list[FormField]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from handlers.editor.choices import Choices
@@ -75,7 +74,7 @@ class FormPages:
         shown = kind.represent(kind, record, page.records) if record else {}
         add_notes(form, page, shown)
         name = shown.get(kind.name_field) or kind.summaries["create"]
-        known = {"problem": "", "differences": [], "is_protected": bool(record and is_locked(record))}
+        known = {"problem": "", "differences": None, "is_protected": bool(record and is_locked(record))}
         return await self.frame.respond(
             request, "form.html", status, **known | values, form=form, kind=kind, shown=shown, name=name
         )
@@ -143,15 +142,6 @@ def params_of(problem: Problem, kind: Kind) -> dict[str, str]:
     if isinstance(problem, TermExists):
         return {kind.name_field: NAME_TAKEN}
     return {"slug": problem.text}
-
-
-def was_in(sent: Mapping[str, Any]) -> dict[str, str]:
-    """The digests of the inputs when the form was made."""
-    try:
-        was = orjson.loads(sent.get("was") or "{}") if isinstance(sent.get("was", ""), str) else {}
-    except orjson.JSONDecodeError:
-        return {}
-    return {str(name): str(digest) for name, digest in was.items()} if isinstance(was, dict) else {}
 
 
 def id_in(request: web.Request, kind: Kind) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from handlers.editor.form_fields import FormField, fields_of
+from handlers.editor.form_fields import FormField, digest_of, fields_of
 from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Document, Kind, load_valid, reader_of
@@ -151,4 +151,6 @@ def record_form(kind: Kind, record: Mapping[str, Any], shown: Document, caller: 
     form = Form(kind, fields_of(kind, schema, caller), False, {}, record["version"])
     form.show(shown)
     form.remember()
+    # No input holds it, but a form must not replace one that was set meanwhile.
+    form.was["stored_password"] = digest_of(record.get("password"))
     return form

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from aiohttp import web
 
 from handlers.bodies import read_body
@@ -59,6 +60,15 @@ async def ask_password(
 def password_in(sent: Mapping[str, Any]) -> str:
     sent_password = sent.get("current_password")
     return sent_password if isinstance(sent_password, str) else ""
+
+
+def was_in(sent: Mapping[str, Any]) -> dict[str, str]:
+    """The digests of the inputs when the form was made."""
+    try:
+        was = orjson.loads(sent.get("was") or "{}") if isinstance(sent.get("was", ""), str) else {}
+    except orjson.JSONDecodeError:
+        return {}
+    return {str(name): str(digest) for name, digest in was.items()} if isinstance(was, dict) else {}
 
 
 def version_in(sent: Mapping[str, Any]) -> int:

@@ -6,10 +6,11 @@ from typing import Any
 
 from aiohttp import web
 
-from handlers.editor.form_pages import REFUSED, FormPages, id_in, was_in
+from handlers.editor.conflicts import replaced_version
+from handlers.editor.form_pages import REFUSED, FormPages, id_in
 from handlers.editor.forms import Form
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
-from handlers.editor.records import ask_password, find, password_in, unlock, version_in
+from handlers.editor.records import ask_password, find, password_in, unlock, was_in
 from handlers.editor.times import skipped_times
 from handlers.editor.undo import undo_values
 from handlers.records import require_writer
@@ -78,7 +79,8 @@ class SavingPages:
     ) -> web.StreamResponse:
         page = self._frame.page(request)
         form = await self._forms.stored(kind, page, record)
-        form.was, form.version, form.password = was_in(sent), version_in(sent), password_in(sent)
+        form.version = replaced_version(form, sent)
+        form.was, form.password = was_in(sent), password_in(sent)
         form.take(sent)
         data, problems = form.load(form.values, page.site)
         conditions = Preconditions(form.password or None, frozenset([form.version]))
