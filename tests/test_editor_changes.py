@@ -157,6 +157,30 @@ async def test_undo_sets_every_field_back(api: Api, kind: Kind) -> None:
     assert undone
 
 
+@pytest.mark.parametrize(
+    ("start", "typed", "moved", "is_told"),
+    [
+        ("2027-06-01 19:00", {"all_day": "1"}, "2027-06-01 00:00:00", False),
+        ("2027-03-28 02:30", {"timezone": "Europe/Berlin"}, "2027-03-28 01:30:00", True),
+        ("2027-06-01 02:30", {"timezone": "Europe/Berlin"}, "2027-06-01 00:30:00", False),
+    ],
+)
+async def test_undo_restores_the_times_of_an_event(
+    api: Api, start: str, typed: dict[str, str], moved: str, is_told: bool
+) -> None:
+    """Whole days and another zone move both edges. Without scripts, nothing else is sent with them."""
+    event = await api.event("Jazz", start_date=start, end_date=f"{start[:10]} 22:00", timezone="UTC")
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    saved = await editor.submit((await editor.get(path)).form(), **typed)
+    assert (await api.get(f"/events/{event['id']}"))[1]["utc_start_date"] == moved
+    page = await editor.follow(saved)
+    assert ("The time that you entered does not exist" in page.text) == is_told
+    assert "notice=undone" in (await editor.submit(page.form("/undo"))).location
+    read = (await api.get(f"/events/{event['id']}"))[1]
+    names = ("start_date", "end_date", "utc_start_date", "utc_end_date", "timezone", "all_day")
+    assert {name: read[name] for name in names} == {name: event[name] for name in names}
+
+
 async def test_undo_does_not_overwrite_a_later_change(api: Api) -> None:
     editor, path, made = await opened(api, "venues", venue="Hall")
     saved = await editor.follow(await editor.submit((await editor.get(path)).form(), venue="Great Hall"))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from handlers.editor.form_fields import FormField
 from handlers.editor.forms import Form
 from handlers.pages.context import PageContext
+from schemas.event_times import TIME_FIELDS
 from schemas.language import Text, translate
 from schemas.zones import Zone, parse_zone
 
@@ -82,10 +83,19 @@ def offset_of(ahead: timedelta) -> str:
     return f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
 
+def with_times(form: Form) -> list[FormField]:
+    """The changed fields, with all times of an event if one of them is changed: another zone or whole days
+    move both the start and the end."""
+    names = {one.name for one in form.changed}
+    if not names.isdisjoint(TIME_FIELDS):
+        names |= {*TIME_FIELDS}
+    return [one for one in form.fields if one.name in names]
+
+
 def skipped_times(form: Form, page: PageContext) -> list[str]:
-    """Names of the changed fields whose times do not exist."""
+    """Names of the fields whose times do not exist after the change."""
     found = []
-    for one in form.changed:
+    for one in with_times(form):
         wall = read_wall(str(one.raw)) if one.widget.macro == "moment" else None
         if wall and not form.text("all_day") and is_skipped(wall, zone_of(form, one, page)):
             found.append(one.name)

@@ -11,6 +11,7 @@ from handlers.editor.form_pages import id_in
 from handlers.editor.forms import Form
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
 from handlers.editor.records import ask_password, find_own, password_in
+from handlers.editor.times import with_times
 from handlers.records import require_writer
 from handlers.requests import body_values
 from schemas.errors import InvalidFields, PasswordNeeded, PreconditionFailed, Problems
@@ -24,7 +25,7 @@ INSTANTS = {"start_date": "start_utc", "end_date": "end_utc", "date": "date_utc"
 def undo_values(saved: Form, record: Document, shown: Document) -> Document:
     """The values of the fields that were changed, as they were before: in the record, and as the API shows
     it. A password cannot be read back."""
-    names = [one.name for one in saved.changed if one.name != "password"]
+    names = [one.name for one in with_times(saved) if one.name != "password"]
     return {name: _value(name, record, shown, is_link=name in saved.kind.links) for name in names}
 
 
