@@ -368,6 +368,29 @@ async def test_a_tag_whose_name_is_a_number_stays_itself(api: Api) -> None:
     assert names == [number["name"], "new"]
 
 
+@pytest.mark.parametrize(
+    ("linked", "typed", "expected"),
+    [
+        ([0], "Jazz, new", [0]),
+        ([1], "Jazz, new", [1]),
+        ([0, 1], "Jazz, Jazz, new", [0, 1]),
+        ([0, 1], "Jazz, new", [0]),
+        ([1], "new, Jazz, Jazz", [1]),
+        ([], "Jazz, Jazz", [0]),
+    ],
+)
+async def test_tags_with_the_same_name_are_not_swapped(
+    api: Api, linked: list[int], typed: str, expected: list[int]
+) -> None:
+    ids = [(await api.made("tags", name="Jazz", slug=slug))["id"] for slug in ("jazz-1", "jazz-2")]
+    event = await api.event(tags=[ids[one] for one in linked])
+    editor = Editor(api)
+    await editor.submit((await editor.get(f"/edit/events/{event['id']}")).form(), tags=typed)
+    tags = (await api.get(f"/events/{event['id']}"))[1]["tags"]
+    assert [one["id"] for one in tags if one["name"] == "Jazz"] == [ids[one] for one in expected]
+    assert [one["name"] for one in tags if one["name"] != "Jazz"] == ["new"] * ("new" in typed)
+
+
 async def test_a_text_that_begins_with_an_empty_line_keeps_it(api: Api) -> None:
     venue = await api.made("venues", venue="Hall", description="\n\nBelow")
     editor = Editor(api)

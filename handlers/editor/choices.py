@@ -40,11 +40,12 @@ class Choices:
                 target = one.schema_field.kind
                 options = await self.of_kind(target, page)
                 one.is_cut = len(options) >= MAX_OPTIONS
-                one.options = with_linked(options, shown.get(one.name), target)
+                one.linked = linked_options(shown.get(one.name), target)
+                one.options = with_linked(options, one.linked)
             elif one.widget.macro == "parent":
                 options = without_branch(await self.of_kind(form.kind, page), str(id))
                 parent = await self.term(form.kind, page, shown.get(one.name))
-                one.options = with_linked(options, parent, form.kind)
+                one.options = with_linked(options, linked_options(parent, form.kind))
             elif one.widget.macro == "status":
                 one.options = statuses(page, one)
 
@@ -72,12 +73,16 @@ def has_tree(kind: Kind) -> bool:
     return "parent" in reader_of(kind.body_schema).fields
 
 
-def with_linked(options: list[Option], linked: Any, kind: Kind) -> list[Option]:
+def linked_options(linked: Any, kind: Kind) -> list[Option]:
+    """The linked records; a single one need not be in an array."""
+    records = linked if isinstance(linked, list) else [linked]
+    return [Option(str(one["id"]), one[kind.name_field]) for one in records if one]
+
+
+def with_linked(options: list[Option], linked: list[Option]) -> list[Option]:
     """The options, and the linked records, which may be further down in a long list."""
     known = {option.id for option in options}
-    linked = linked if isinstance(linked, list) else [linked]
-    more = [Option(str(one["id"]), one[kind.name_field]) for one in linked if one]
-    return [*(option for option in more if option.id not in known), *options]
+    return [*(option for option in linked if option.id not in known), *options]
 
 
 def tree(records: list[Document]) -> list[Option]:

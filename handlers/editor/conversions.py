@@ -80,13 +80,29 @@ def links_in(raw: Raw, field: FormField) -> Any:
 
 def names_in(raw: Raw, field: FormField) -> Any:
     """Tags by ID where their names are known: a name of digits would be taken for an ID."""
-    known = {option.name: option.id for option in field.options}
     line = " ".join(raw.split("\n")) if isinstance(raw, str) else ""
     try:
         names = [name.strip() for row in csv.reader([line], skipinitialspace=True) for name in row]
     except csv.Error:  # longer than its limit, and than that of a name
         names = [line]
-    return [int(known[name]) if name in known else name for name in names if name]
+    ids = _ids_by_name(field)
+    return [_next_id(ids[name]) if name in ids else name for name in names if name]
+
+
+def _ids_by_name(field: FormField) -> dict[str, list[str]]:
+    """The tags that each name stands for. Several may have the same name: those that are linked win, so that
+    a name that stays in the input keeps its tag."""
+    ids: dict[str, list[str]] = {}
+    for option in field.linked:
+        ids.setdefault(option.name, []).append(option.id)
+    for option in field.options:
+        ids.setdefault(option.name, [option.id])
+    return ids
+
+
+def _next_id(ids: list[str]) -> int:
+    """Each equal name stands for the next tag; the last one may be repeated."""
+    return int(ids.pop(0) if len(ids) > 1 else ids[0])
 
 
 def flag_in(raw: Raw, field: FormField) -> Any:

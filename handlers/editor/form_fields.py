@@ -43,6 +43,8 @@ class FormField:
     is_warning: bool = False
     """Whether that may be a surprise."""
     options: list[Option] = field(default_factory=list)
+    linked: list[Option] = field(default_factory=list)
+    """The records that the stored record links to."""
     is_cut: bool = False
     """Whether there may be more records than the options: others are typed by ID."""
     new: list[FormField] = field(default_factory=list)
