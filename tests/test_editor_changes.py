@@ -342,6 +342,40 @@ async def test_links_to_languages_lead_to_a_page(roles: Roles, action: str) -> N
     assert (await editor.get(f"{path}?lang=de")).status == 200
 
 
+async def test_a_protected_event_is_copied_with_its_password(roles: Roles) -> None:
+    author = roles["author"]
+    event = await author.event("Jazz", password="sesame", description="Hidden words")
+    editor, path = Editor(author, author.token), f"/edit/events/{event['id']}"
+    page = await editor.follow(await editor.get(f"/edit/events/new?copy={event['id']}&lang=de"))
+    for password in ("", "wrong"):
+        page = await editor.submit(page.form(path), current_password=password)
+        assert (page.status, "Hidden words" in page.text) == (403, False)
+    asked, viewer = page.form(path), Editor(author, roles["viewer"].token)
+    assert (await viewer.submit(asked, current_password="sesame")).status == 403
+    page = await editor.submit(asked, current_password="sesame")
+    assert (page.status, page.form().value("title")) == (200, "Kopie von Jazz")
+    assert page.form().value("description") == "Hidden words"
+    page = await editor.submit(page.form(), title="Rock")
+    assert page.location.endswith("lang=de&notice=created")
+    for _ in range(9):
+        assert (await editor.submit(asked, current_password="wrong")).status == 403
+    assert (await editor.submit(asked, current_password="sesame")).status == 429
+
+
+async def test_the_password_page_keeps_the_notice_and_the_step_of_undo(api: Api) -> None:
+    event = await api.event("Jazz", password="sesame")
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    form = (await editor.post(path, [("current_password", "sesame")])).form()
+    page = await editor.follow(await editor.submit(form, title="Rock"))
+    assert page.status == 403
+    page = await editor.submit(page.form(path), current_password="wrong")
+    page = await editor.submit(page.form(path), current_password="sesame")
+    assert (page.status, "Saved." in page.text) == (200, True)
+    page = await editor.submit(page.form("/undo"), current_password="sesame")
+    assert "notice=undone" in page.location
+    assert (await api.get(f"/events/{event['id']}", password="sesame"))[1]["title"] == "Jazz"
+
+
 async def test_undo_of_a_protected_event_asks_for_the_password_and_goes_on(api: Api) -> None:
     event = await api.event("Jazz", password="sesame")
     editor, path = Editor(api), f"/edit/events/{event['id']}"

@@ -41,12 +41,12 @@ class FormPages:
         await self._choices.fill(form, page, {})
         return form
 
-    async def copied(self, kind: Kind, page: PageContext, id: int) -> Form:
+    async def copied(self, kind: Kind, page: PageContext, id: int, password: str) -> Form:
         """The form of a new record with the values of another one."""
         record = await find(self.frame, kind, id, page.caller)
         if record.get("status") == "trash":
             raise Trashed(kind=kind.name)
-        await unlock(self.frame, kind, record, page.caller, "")
+        await unlock(self.frame, kind, record, page.caller, password)
         form, shown = await self.empty(kind, page), kind.represent(kind, record, page.records)
         name = page.text(Text("Copy of {name}"), name=shown[kind.name_field])
         was, status = form.was, "draft" if page.caller.publishes else form.text("status")

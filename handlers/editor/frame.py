@@ -62,7 +62,7 @@ class Frame:
             "zones": zone_names,
             "is_open": page.caller == EVERYBODY,
             "notice": NOTICES.get(page.value("notice")),
-            "sent_to": page.path,
+            "sent_to": edit_link(page, page.path, **dict(page.pairs)),
         }
         shown = replace(page, path=readable_path(page.path))
         return html_response(f"edit/{template}", shown, status, **shared | values).respond_to(request)

@@ -33,9 +33,12 @@ class SavingPages:
         if not (original.isdecimal() and original.isascii() and len(original) < 19):
             return await self._forms.respond(request, await self._forms.empty(kind, page))
         try:
-            form = await self._forms.copied(kind, page, int(original))
-        except PasswordNeeded:
-            return see_other(request, edit_link(page, f"/edit/{kind.plural}/{original}"))
+            return await self._copy(request, int(original), "")
+        except PasswordNeeded:  # asked for at the address of the event, which wrong ones are counted for
+            return see_other(request, edit_link(page, f"/edit/{kind.plural}/{original}", copy=1))
+
+    async def _copy(self, request: web.Request, id: int, password: str) -> web.StreamResponse:
+        form = await self._forms.copied(kind_of(request), self._frame.page(request), id, password)
         return await self._forms.respond(request, form)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
@@ -61,16 +64,19 @@ class SavingPages:
             return await ask_password(self._frame, request, kind, problem)
 
     async def save(self, request: web.Request) -> web.StreamResponse:
-        """Save a form, or show it if only the password of the event was sent: viewers may do that, too."""
-        kind, sent = kind_of(request), await body_values(request)
-        is_form = "was" in sent
-        caller = require_writer(request, kind) if is_form else self._frame.page(request).caller
+        """Save a form. If only the password of the event was sent, show the form, or that of a copy: viewers
+        may do the former, too."""
+        kind, sent, page = kind_of(request), await body_values(request), self._frame.page(request)
+        is_form, is_copy = "was" in sent, bool(page.value("copy"))
+        caller = require_writer(request, kind) if is_form or is_copy else page.caller
         record = await find(self._frame, kind, id_in(request, kind), caller)
         try:
-            if not is_form:
-                return await self._forms.edit(request, record, password_in(sent))
-            await unlock(self._frame, kind, record, caller, password_in(sent))
-            return await self._update(request, kind, record, sent)
+            if is_form:
+                await unlock(self._frame, kind, record, caller, password_in(sent))
+                return await self._update(request, kind, record, sent)
+            if is_copy:
+                return await self._copy(request, record["_id"], password_in(sent))
+            return await self._forms.edit(request, record, password_in(sent))
         except PasswordNeeded as problem:
             return await ask_password(self._frame, request, kind, problem)
 
