@@ -55,16 +55,23 @@ def creation_conditions(
 ) -> CreationConditions:
     """The conditions of a creation. ETags in If-None-Match are of no record that does not exist yet."""
     needs_new_slug = (sent_header(request, "If-None-Match") or "").strip() == ANY
-    key = idempotency_key(request, kind, caller, sent) if IDEMPOTENCY_KEY in request.headers else None
-    return CreationConditions(key, needs_new_slug)
+    if IDEMPOTENCY_KEY not in request.headers:
+        return CreationConditions(None, needs_new_slug)
+    key = parsed_key(sent_header(request, IDEMPOTENCY_KEY) or "")
+    return CreationConditions(idempotency_key(key, kind, caller, sent), needs_new_slug)
 
 
-def idempotency_key(
-    request: web.Request, kind: Kind, caller: Caller, sent: Mapping[str, Any]
-) -> IdempotencyKey:
+def form_conditions(key: str, kind: Kind, caller: Caller, sent: Mapping[str, Any]) -> CreationConditions:
+    """The conditions of a creation by a form: sent again with the same values, it creates no second record.
+    With others it does, though its key is the same: the user has gone back to enter another one."""
+    sent_key = idempotency_key(key, kind, caller, sent)
+    id = hashlib.blake2b(sent_key.id + sent_key.body, digest_size=32).digest()
+    return CreationConditions(sent_key._replace(id=id))
+
+
+def idempotency_key(key: str, kind: Kind, caller: Caller, sent: Mapping[str, Any]) -> IdempotencyKey:
     """The key of a creation: each caller has keys of their own, for each kind. Bodies with equal values are
     the same. Digests of them are made with the key, so that passwords in them cannot be guessed from it."""
-    key = parsed_key(sent_header(request, IDEMPOTENCY_KEY) or "")
     values = canonical(sent)
     scope = f"{caller.id}:{kind.plural}:{key}".encode()
     return IdempotencyKey(

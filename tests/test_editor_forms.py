@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -84,6 +85,35 @@ async def test_an_event_is_created_with_a_new_venue(api: Api) -> None:
     assert [one["name"] for one in event["categories"]] == ["Concerts"]
     assert (event["featured"], event["show_map"], event["status"]) == (True, True, "publish")
     assert event["description"] == "Doors at 7.\n\nFree beer"
+
+
+@pytest.mark.parametrize("is_concurrent", [True, False])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+async def test_a_new_form_that_is_sent_twice_creates_one_record(
+    api: Api, kind: Kind, is_concurrent: bool
+) -> None:
+    """As by a double click. Sent again with another name, or from another page, it creates another one."""
+    editor, path = Editor(api), f"/edit/{kind.plural}/new"
+    times = {"start_date": "2027-06-04T19:30", "end_date": "2027-06-04T20:00", "tags": "new"}
+    typed = {kind.name_field: "One", **(times if kind.name == "event" else {})}
+    form = (await editor.get(path)).form()
+    sent = [editor.submit(form, **typed) for _ in range(2)]
+    pages = await asyncio.gather(*sent) if is_concurrent else [await one for one in sent]
+    assert len({page.location for page in pages}) == 1
+    assert "notice=created" in pages[0].location
+    other = await editor.submit(form, **{**typed, kind.name_field: "Two"})
+    again = await editor.submit((await editor.get(path)).form(), **{**typed, kind.name_field: "Three"})
+    assert len({page.location for page in (pages[0], other, again)}) == 3
+    assert await api.store.database[kind.plural].count_documents({}) == 3
+
+
+async def test_a_new_form_is_sent_again_after_a_mistake(api: Api) -> None:
+    editor = Editor(api)
+    page = await editor.submit((await editor.get("/edit/venues/new")).form(), venue="")
+    assert page.status == 400
+    sent = [await editor.submit(page.form(), venue="Hall") for _ in range(2)]
+    assert sent[0].location == sent[1].location
+    assert (await api.get("/venues"))[1]["total"] == 1
 
 
 async def test_all_mistakes_are_told_at_once_and_everything_is_kept(api: Api) -> None:

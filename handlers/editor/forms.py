@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,8 @@ class Form:
     is_new: bool
     was: dict[str, str]
     """Field -> digest of its input when the form was made: others are not sent to the store."""
+    key: str = ""
+    """Identifies the form of a new record: sent twice, as by a double click, it creates one record."""
     version: int = 0
     password: str = ""
     """The password with which a protected event was opened."""
@@ -131,7 +134,7 @@ class Form:
 
 def empty_form(kind: Kind, caller: Caller, site: Site) -> Form:
     """The form of a new record, with the values that it has unless others are sent."""
-    form = Form(kind, fields_of(kind, kind.body_schema, caller), True, {})
+    form = Form(kind, fields_of(kind, kind.body_schema, caller), True, {}, secrets.token_urlsafe(12))
     for one in form.fields:
         if one.widget.macro == "checkbox":
             one.show(flag(one.name, {}))
@@ -148,7 +151,7 @@ def empty_form(kind: Kind, caller: Caller, site: Site) -> Form:
 def record_form(kind: Kind, record: Mapping[str, Any], shown: Document, caller: Caller) -> Form:
     """The form of a stored record."""
     schema = kind.slug_update_schema if kind.is_post else kind.body_schema
-    form = Form(kind, fields_of(kind, schema, caller), False, {}, record["version"])
+    form = Form(kind, fields_of(kind, schema, caller), False, {}, version=record["version"])
     form.show(shown)
     form.remember()
     # No input holds it, but a form must not replace one that was set meanwhile.

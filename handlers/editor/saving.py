@@ -6,7 +6,9 @@ from typing import Any
 
 from aiohttp import web
 
+from handlers.conditions import form_conditions
 from handlers.editor.conflicts import replaced_version
+from handlers.editor.conversions import as_line
 from handlers.editor.form_pages import REFUSED, FormPages, id_in
 from handlers.editor.forms import Form
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
@@ -46,14 +48,15 @@ class SavingPages:
         caller = require_writer(request, kind)
         sent = await body_values(request)
         form = await self._forms.empty(kind, page)
-        form.was = was_in(sent) or form.was
+        form.was, form.key = was_in(sent) or form.was, as_line(sent.get("form_key")) or form.key
         form.take(sent)
         data, problems = form.load(form.values, page.site)
         try:
-            record = await self._store.create(kind, data, caller, problems)
+            conditions = form_conditions(form.key, kind, caller, sent)
+            created = await self._store.create_once(kind, data, caller, problems, conditions)
         except REFUSED as problem:
             return await self._forms.refuse(request, form, problem)
-        return self._saved(request, form, record, "created")
+        return self._saved(request, form, created.record, "created")
 
     async def edit(self, request: web.Request) -> web.StreamResponse:
         kind, page = kind_of(request), self._frame.page(request)
