@@ -139,6 +139,17 @@ async def test_a_restore_that_is_killed_while_it_replaces_records_must_be_repeat
         await agrees(other)
 
 
+async def test_collections_of_others_with_a_similar_name_stay(api: Api, backups: Backups) -> None:
+    await fill_all(api)
+    path = await backups.dump()
+    target = api.store.client[backups.target]
+    for name in ("restore_2026", "restored_by_operator", "restore.events"):
+        await target[name].insert_one({"_id": 1})
+    await backups.restore(path)
+    found = await target.list_collection_names(filter={"name": {"$regex": "^restore"}})
+    assert sorted(found) == ["restore_2026", "restored_by_operator"]
+
+
 # Under running services
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import aclosing
@@ -64,5 +65,6 @@ async def count_loaded_events(database: Database) -> None:
 
 async def drop_loaded(database: Database) -> None:
     """Drop what a restore that did not end has left."""
-    for name in await database.list_collection_names(filter={"name": {"$regex": f"^{PREFIX}"}}):
+    is_loaded = {"name": {"$regex": f"^{re.escape(PREFIX)}"}}
+    for name in await database.list_collection_names(filter=is_loaded):
         await database.drop_collection(name)
