@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from config import Settings
 from service.embedded import EmbeddedError, choose_directory, embedded_mongod, has_data, running_uri
-from service.mongo.client import Database, connect
+from service.mongo.client import Database, close_client, connect
 from service.site import site_of
 from service.store import Store, open_store
 
@@ -70,7 +70,7 @@ async def connected(location: Location) -> AsyncIterator[Database]:
     try:
         yield client[location.database]
     finally:
-        client.close()
+        close_client(client)
 
 
 @asynccontextmanager

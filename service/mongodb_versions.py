@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pymongo
 
-from service.mongo.client import connect
+from service.mongo.client import close_client, connect
 
 RECOMMENDED_VERSIONS = ((6, 0, 27), (7, 0, 35), (8, 0, 24))
 """The first version of each series with all security fixes known at the time."""
@@ -20,7 +20,7 @@ async def server_version(uri: str) -> tuple[int, ...]:
         with pymongo.timeout(CONNECT_TIMEOUT_SECONDS):
             build = await client.admin.command("buildInfo")
     finally:
-        client.close()
+        close_client(client)
     return tuple(build["versionArray"][:3])
 
 

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parent.parent
 SERVE = (sys.executable, "-m", "service", "serve")
+HANG_SECONDS = 20.0
+"""A process that has not stopped by then waits for something that does not come."""
 
 
 @pytest.fixture
@@ -286,6 +288,22 @@ async def test_a_service_starts_without_its_database_and_waits_for_it(data_dir: 
     said = service.errors.read_text().splitlines()
     assert [line for line in said if "waiting" in line] == said[:1], "once, and nothing else about it"
     assert max(map(len, said)) < 250
+
+
+async def test_a_service_stops_while_its_database_is_frozen(data_dir: Path, tmp_path: Path) -> None:
+    async with embedded_mongod(tmp_path / "mongod") as uri:
+        mongod = int((tmp_path / "mongod" / "db" / "mongod.lock").read_text())
+        async with running(data_dir, MONGODB_URI=uri) as service:
+            async with load(service, 2) as under:
+                await under.reaches(4)
+            os.kill(mongod, signal.SIGSTOP)
+            try:
+                service.process.terminate()
+                async with asyncio.timeout(HANG_SECONDS):
+                    assert await service.end() == 0
+            finally:
+                os.kill(mongod, signal.SIGCONT)
+    assert "Traceback" not in service.errors.read_text()
 
 
 # Starting wrongly

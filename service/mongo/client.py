@@ -32,7 +32,7 @@ HISTORY_LOST = 286
 """The server's error code for a change stream that would begin before the oplog."""
 FIRST_BATCH = 10_000
 """Rows that an aggregation returns at once; by default MongoDB returns 101, and the rest on request."""
-CLOSE_SECONDS = 0.2
+CLOSE_STREAM_SECONDS, CLOSE_CLIENT_SECONDS = 0.2, 0.5
 MAX_TRANSACTION_SECONDS = 20.0
 """How long a transaction that conflicts with others is repeated."""
 MAX_TRANSACTION_PAUSE_SECONDS = 0.1
@@ -127,5 +127,12 @@ def utc(time: Timestamp) -> datetime:
 def close_stream(stream: DatabaseChangeStream[Row] | None) -> None:
     """Close a change stream (blocking). Its server may be down: the driver would wait for it to return."""
     if stream:
-        with pymongo.timeout(CLOSE_SECONDS):
+        with pymongo.timeout(CLOSE_STREAM_SECONDS):
             stream.close()
+
+
+def close_client(client: Client) -> None:
+    """Close a client (blocking). It tells its server which sessions have ended: if that is down or frozen,
+    the driver would wait 30 seconds for it."""
+    with pymongo.timeout(CLOSE_CLIENT_SECONDS):
+        client.close()

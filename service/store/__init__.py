@@ -21,7 +21,7 @@ from service.changes.watcher import ChangeWatcher
 from service.migrations import log_progress, prepare
 from service.migrations.recount import recover
 from service.mongo.abandoned_transactions import abort_abandoned_transactions
-from service.mongo.client import Client, Database, connect
+from service.mongo.client import Client, Database, close_client, connect
 from service.mongo.id_blocks import Ids
 from service.mongo.instance import read_instance
 from service.passwords import Passwords
@@ -170,4 +170,4 @@ async def unstarted_store(
         finally:
             await store.close()
     finally:
-        client.close()
+        close_client(client)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import pymongo
 from pymongo.errors import PyMongoError
 
 from config import Settings
@@ -34,6 +35,8 @@ READ_AT_ONCE = 50
 """Rows of the change log that are looked through for the next change to send."""
 PAUSE_SECONDS = 5.0
 """Longest pause between two looks for webhooks that are due."""
+RELEASE_SECONDS = 1.0
+"""How long shutdown waits for MongoDB to let other processes take over."""
 
 
 class Deliverer:
@@ -52,7 +55,7 @@ class Deliverer:
             for task in self._running.values():
                 task.cancel()
             await asyncio.gather(*self._running.values(), return_exceptions=True)
-            with suppress(PyMongoError):
+            with suppress(PyMongoError), pymongo.timeout(RELEASE_SECONDS):  # then the leases expire
                 await self._store.webhooks.release()
 
     async def _round(self) -> None:
