@@ -195,6 +195,28 @@ async def test_changes_while_lost_ones_are_counted_are_not_lost(
     assert await differences(api.store) == []
 
 
+async def test_counting_takes_batches_of_ids_that_exist(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imported ids may be far from all others; and events may have links to records that are gone."""
+    monkeypatch.setattr(recount, "BATCH", 2)
+    far, reported = 10**11, list[tuple[int, int]]()
+    database = api.store.database
+    events = [await api.event(venue={"venue": f"Hall {number}"}) for number in range(6)]
+    await agrees(api.store)
+    venue = await database["venues"].find_one({"_id": events[5]["venue"]["id"]})
+    await database["venues"].insert_one({**venue, "_id": far, "slug": "far"})
+    await database["events"].update_one({"_id": events[5]["id"]}, {"$set": {"venue.0._id": far}})
+    await database["venues"].delete_many({"_id": {"$in": [events[n]["venue"]["id"] for n in (1, 2, 3)]}})
+    counted = recount.Counted(database, await recount.snapshot_time(database))
+    await recount.forget_times(counted)
+    await database["venues"].update_many({}, {"$set": {"events.publish": 7}})
+    async with asyncio.timeout(20):
+        await recount.count_events(counted, lambda _, done, total: reported.append((done, total)))
+    numbers = {row["_id"]: row["events"]["publish"] async for row in database["venues"].find()}
+    ids = [event["venue"]["id"] for event in events]
+    assert numbers == {ids[0]: 1, ids[4]: 1, ids[5]: 0, far: 1}
+    assert reported == [(2, 4), (4, 4)]
+
+
 async def test_a_crowd_in_two_processes_counts_right(pair: Pair) -> None:
     """All events share an organizer; venues come and go."""
     organizer = (await pair[0].made("organizers", organizer="Club"))["id"]

@@ -17,11 +17,11 @@ from schemas.kind import Kind
 from service.changes.feed import CHECKPOINT
 from service.changes.log_rows import begin_log
 from service.migrations.lease import hold_lease
-from service.mongo.client import Database
+from service.mongo.client import Collection, Database, batches_by_id
 from service.mongo.write_clock import read_clock
 
-RANGE = 50_000
-"""Ids of linked records counted by one command."""
+BATCH = 50_000
+"""Linked records counted by one command."""
 RECOUNT_SECONDS = 6 * 3600
 """Time limit of the whole count."""
 Report = Callable[[str, int, int], None]
@@ -93,6 +93,10 @@ class Counted(NamedTuple):
     def name(self, kind: Kind) -> str:
         return self.prefix + kind.plural
 
+    def records(self, field: str) -> Collection:
+        """The records that a field of events links to."""
+        return self.database[self.name(LINKED[field])]
+
     @property
     def read_concern(self) -> dict[str, Any]:
         # MongoDB keeps a moment for five minutes only.
@@ -101,38 +105,31 @@ class Counted(NamedTuple):
 
 async def forget_times(counted: Counted) -> None:
     """Forget up to which time the events of each record are counted."""
-    for kind in LINKED.values():
-        await counted.database[counted.name(kind)].update_many({}, {"$set": {"events.as_of": None}})
+    for field in LINKED:
+        await counted.records(field).update_many({}, {"$set": {"events.as_of": None}})
 
 
 async def count_events(counted: Counted, report: Report) -> None:
     """Count the events of all linked records."""
-    database = counted.database
-    last = {
-        field: await database[counted.name(kind)].find_one({}, {"_id": 1}, sort=[("_id", -1)])
-        for field, kind in LINKED.items()
-    }
-    ranges = [(field, low) for field, one in last.items() if one for low in range(0, one["_id"] + 1, RANGE)]
-    sizes = [await database[counted.name(kind)].estimated_document_count() for kind in LINKED.values()]
+    sizes = [await counted.records(field).estimated_document_count() for field in LINKED]
     done = 0
-    for field, low in ranges:
-        done += await _count_range(counted, field, low)
-        report("counting the events of venues, organizers, categories and tags", done, sum(sizes))
+    for field in LINKED:
+        # Batches of ids that exist: between imported ones there may be gaps of any size.
+        async for rows in batches_by_id(counted.records(field), {"$gte": 0}, BATCH, {"_id": 1}):
+            await _count_batch(counted, field, [row["_id"] for row in rows])
+            done += len(rows)
+            report("counting the events of venues, organizers, categories and tags", done, sum(sizes))
 
 
-async def _count_range(counted: Counted, field: str, low: int) -> int:
-    """Count the events of linked records with ids in a range; return the number of these records."""
-    range_of_ids = {"$gte": low, "$lt": low + RANGE}
-    records = counted.database[counted.name(LINKED[field])]
-    ids = [row["_id"] async for row in records.find({"_id": range_of_ids}, {"_id": 1})]
+async def _count_batch(counted: Counted, field: str, ids: list[int]) -> None:
+    """Count the events of linked records with these ids, which are in order."""
+    between = {"$gte": ids[0], "$lte": ids[-1]}
     uncounted = {"events.as_of": {"$not": {"$gt": counted.at}}}
     updates = [
         UpdateOne({"_id": id, **uncounted}, {"$set": {"events": counters}})
-        for id, counters in (await usage_counters(counted, field, range_of_ids, ids)).items()
+        for id, counters in (await usage_counters(counted, field, between, ids)).items()
     ]
-    if updates:
-        await records.bulk_write(updates, ordered=False)
-    return len(updates)
+    await counted.records(field).bulk_write(updates, ordered=False)
 
 
 async def snapshot_time(database: Database) -> Timestamp:
@@ -144,14 +141,16 @@ async def usage_counters(
     counted: Counted, field: str, ids: dict[str, Any], records: Iterable[int]
 ) -> dict[int, dict[str, Any]]:
     """The usage counters of linked records; the condition `ids` matches all of them."""
-    reply = await counted.database.command(
-        "aggregate",
-        counted.name(EVENT),
-        pipeline=_counting(field, ids, has_ends=LINKED[field].is_post),
-        cursor={"batchSize": RANGE + 1},
-        readConcern=counted.read_concern,
-    )
-    found = {row.pop("_id"): row for row in reply["cursor"]["firstBatch"]}
+    command = {
+        "aggregate": counted.name(EVENT),
+        "pipeline": _counting(field, ids, has_ends=LINKED[field].is_post),
+        "cursor": {"batchSize": BATCH + 1},
+        "readConcern": counted.read_concern,
+    }
+    # All batches: events may still have ids in between whose records were deleted meanwhile.
+    database = counted.database.delegate
+    rows = await asyncio.to_thread(lambda: list(database.cursor_command(command)))
+    found = {row.pop("_id"): row for row in rows}
     none = {"publish": 0, "publish_end": None, "live_end": None}
     return {id: none | found.get(id, {}) | {"as_of": counted.at} for id in records}
 
