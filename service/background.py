@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from schemas.errors import UnderRestore
@@ -15,14 +15,23 @@ log = logging.getLogger("kalends.background")
 
 @asynccontextmanager
 async def background_task(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run the work in a task, which is cancelled on exit."""
-    task = asyncio.create_task(work)
+    """Run the work in a task, which is cancelled on exit. If it fails, that is logged when it happens, and
+    not raised: what the context is open for goes on without it."""
+    task = asyncio.create_task(work, name="background task")
+    task.add_done_callback(log_failure)
     try:
         yield
     finally:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def log_failure(task: asyncio.Task[None]) -> None:
+    """Log what a task has failed with, with its traceback."""
+    error = None if task.cancelled() else task.exception()
+    # A restore replaces what the task was about; and the driver may fail because a task is cancelled.
+    if error and not task.cancelling() and not isinstance(error, UnderRestore):
+        log.error("%s failed", task.get_name(), exc_info=error)
 
 
 class BackgroundTasks:
@@ -39,10 +48,7 @@ class BackgroundTasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        # A restore replaces what the task was about; and the driver may fail because a task is cancelled.
-        if error and not task.cancelling() and not isinstance(error, UnderRestore):
-            log.error("%s failed", task.get_name(), exc_info=error)
+        log_failure(task)
 
     async def finish(self, seconds: float) -> None:
         """Wait for the tasks; those that are not done in time are cancelled."""

@@ -1,4 +1,4 @@
-"""Log messages about MongoDB failures: short, and once per outage."""
+"""Log messages about failures of retried work: once per outage, and short if MongoDB is the reason."""
 
 from __future__ import annotations
 
@@ -24,10 +24,19 @@ class Failures:
         self._logged: set[str] = set()
 
     def failed(self, error: Exception) -> None:
+        if self._is_new(error):
+            self._log.warning("%s failed; retrying: %s", self._work, brief(error))
+
+    def failed_unexpectedly(self, error: Exception) -> None:
+        """Log a failure that is a bug, with its traceback."""
+        if self._is_new(error):
+            self._log.error("%s failed; retrying", self._work, exc_info=error)
+
+    def _is_new(self, error: Exception) -> bool:
         text = brief(error)
-        if text not in self._logged:
-            self._logged.add(text)
-            self._log.warning("%s failed; retrying: %s", self._work, text)
+        is_new = text not in self._logged
+        self._logged.add(text)
+        return is_new
 
     def succeeded(self) -> None:
         if self._logged:

@@ -200,6 +200,36 @@ async def test_the_state_of_the_database_is_kept_current(api: Api, monkeypatch: 
     assert (await scrape(api)).value("kalends_mongodb_up") == 1
 
 
+async def test_a_failure_that_nobody_expects_does_not_end_the_metrics(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(database_state, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("service.metrics.sampling.SAMPLE_SECONDS", 0.01)
+    sampler, calls = api.client.app[SAMPLER], list[str]()  # type: ignore[index]
+
+    def broken(name: str, result: Any) -> Any:
+        calls.append(name)
+        if calls.count(name) < 3:
+            raise KeyError(name)
+        return result
+
+    async def state(store: Store) -> tuple[float, float]:
+        return broken("state", (0.0, 0.0))  # type: ignore[no-any-return]
+
+    async def went_on() -> bool:
+        return min(calls.count("state"), calls.count("sample")) > 3
+
+    monkeypatch.setattr(database_state, "read_state", state)
+    monkeypatch.setattr(sampler, "sample", lambda: broken("sample", None))
+    async with background_task(database_state.observe_database(api.store)), background_task(sampler.run()):
+        await until(went_on)
+    logged = sorted(record.getMessage() for record in caplog.records if record.exc_info)
+    assert logged == [
+        "reading the state of MongoDB failed; retrying",
+        "sampling the metrics failed; retrying",
+    ]
+
+
 async def test_a_blocked_event_loop_is_seen(api: Api) -> None:
     before = await scrape(api)
     async with background_task(api.client.app[SAMPLER].run()):  # type: ignore[index]

@@ -130,6 +130,27 @@ async def test_with_a_role_unpublished_records_are_sent(api: Api, receiver: Rece
         await comes(lambda: receiver.changes == [("events.created", draft)])
 
 
+async def test_a_failure_that_nobody_expects_is_logged_and_delivery_goes_on(
+    api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("service.webhooks.delivery.PAUSE_SECONDS", 0.01)
+    await add(api, receiver, "kinds=events")
+    any_active, calls = api.store.webhooks.any_active, list[int]()
+
+    async def broken() -> bool:
+        calls.append(1)
+        if len(calls) < 4:
+            raise KeyError("number")
+        return await any_active()
+
+    monkeypatch.setattr(api.store.webhooks, "any_active", broken)
+    async with sending(api.store):
+        event = (await api.event())["id"]
+        await comes(lambda: receiver.changes == [("events.created", event)])
+    (logged,) = (record for record in caplog.records if record.exc_info)
+    assert logged.getMessage() == "sending webhooks failed; retrying", "once, not in every round"
+
+
 @pytest.mark.parametrize("status", [500, 302, 404])
 async def test_after_a_failure_later_changes_wait(
     api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, status: int

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from math import nan
 
 import pymongo
 from pymongo.errors import PyMongoError
 
+from service.failures import Failures
 from service.metrics.definitions import FANOUT_JOBS, FEED_LAG, MONGODB_UP
 from service.mongo.write_clock import read_clock
 from service.store import Store
 
+log = logging.getLogger("kalends.metrics")
 LOOK_SECONDS = 5.0
 MAX_WAIT_SECONDS = 2.0
 
 
 async def observe_database(store: Store) -> None:
     """Keep the metrics current, forever. What is not known is NaN: the last value would look like a fact."""
+    failures = Failures(log, "reading the state of MongoDB")
     while True:
         try:
             async with asyncio.timeout(MAX_WAIT_SECONDS):
                 jobs, lag = await read_state(store)
-            is_up = True
+            is_up = 1.0
+            failures.succeeded()
         except (PyMongoError, TimeoutError):
-            jobs, lag, is_up = nan, nan, False
+            jobs, lag, is_up = nan, nan, 0.0
+        except Exception as error:  # a bug must not end it
+            jobs, lag, is_up = nan, nan, nan
+            failures.failed_unexpectedly(error)
         FANOUT_JOBS.set(jobs)
         FEED_LAG.set(lag)
         MONGODB_UP.set(is_up)

@@ -7,6 +7,7 @@ collected at a scrape, because the other workers do not see the scrape.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Protocol
@@ -14,9 +15,11 @@ from typing import Protocol
 from aiohttp import web
 from prometheus_client import Counter, Gauge, ProcessCollector
 
+from service.failures import Failures
 from service.metrics import definitions
 from service.metrics.definitions import BUILD, CPU_SECONDS, LOOP_DELAY, MEMORY, OPEN_FILES, WORKERS
 
+log = logging.getLogger("kalends.metrics")
 SAMPLE_SECONDS = 0.5
 Read = Callable[[], float]
 
@@ -46,6 +49,7 @@ class Sampler:
         self._counters: list[tuple[Counter, Read]] = []
         self._counted: dict[Counter, float] = {}
         self._process = ProcessCollector(registry=None)
+        self._failures = Failures(log, "sampling the metrics")
 
     def watch_gauge(self, gauge: Gauge, read: Read) -> None:
         self._gauges.append((gauge, read))
@@ -86,10 +90,17 @@ class Sampler:
     async def run(self) -> None:
         """Sample forever, and measure by how much each of the pauses was too long."""
         while True:
-            self.sample()
+            self._try_sample()
             began = perf_counter()
             await asyncio.sleep(SAMPLE_SECONDS)
             LOOP_DELAY.observe(max(0.0, perf_counter() - began - SAMPLE_SECONDS))
+
+    def _try_sample(self) -> None:
+        try:
+            self.sample()
+            self._failures.succeeded()
+        except Exception as error:  # a bug in what is read must not end it
+            self._failures.failed_unexpectedly(error)
 
 
 SAMPLER = web.AppKey("sampler", Sampler)

@@ -59,18 +59,26 @@ class Deliverer:
                 await self._store.webhooks.release()
 
     async def _round(self) -> None:
-        """Start sending what is due, then wait until something changes."""
-        position = self._store.feed.position
+        """Start sending what is due, then wait until something changes; after a failure, for a while."""
         try:
-            if self._store.started and await self._store.webhooks.any_active():
-                await self._start_due()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._store.wait_for_changes(position), PAUSE_SECONDS)
-                self._failures.succeeded()
-                return
+            await self._start_and_wait()
         except (PyMongoError, Problem) as error:
             self._failures.failed(error)
+        except Exception as error:  # a bug in one round must not stop later ones
+            self._failures.failed_unexpectedly(error)
+        else:
+            return
         await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _start_and_wait(self) -> None:
+        position = self._store.feed.position
+        if not self._store.started or not await self._store.webhooks.any_active():
+            await asyncio.sleep(PAUSE_SECONDS)
+            return
+        await self._start_due()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._store.wait_for_changes(position), PAUSE_SECONDS)
+        self._failures.succeeded()
 
     async def _start_due(self) -> None:
         self._running = {id: task for id, task in self._running.items() if not task.done()}
