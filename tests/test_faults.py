@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from aiohttp import ClientError, ClientSession
 
 from schemas.site import Site
 from service.__main__ import main
+from service.database import Location, connected
 from service.embedded import embedded_mongod, running_uri
 from service.store import open_store
 from tests.checker import DEADLINE, agrees, sweep_later, until
@@ -125,7 +127,8 @@ async def waiting(data_dir: Path, **settings: str) -> AsyncIterator[Running]:
                 return (await answer_of(f"{root}/health/live"))[0] == 200
             return False
 
-        await until(answers)
+        async with asyncio.timeout(DEADLINE):  # it may accept the connection and not answer
+            await until(answers)
         yield Running(process, f"{root}/calendar/events/v1", errors, data_dir)
 
 
@@ -288,6 +291,31 @@ async def test_a_service_starts_without_its_database_and_waits_for_it(data_dir: 
     said = service.errors.read_text().splitlines()
     assert [line for line in said if "waiting" in line] == said[:1], "once, and nothing else about it"
     assert max(map(len, said)) < 250
+
+
+async def test_a_service_is_alive_while_its_database_is_prepared(data_dir: Path, tmp_path: Path) -> None:
+    """As while another process upgrades the database, for hours."""
+    held = {"_id": "migration", "holder": "other", "until": datetime(2090, 1, 1)}
+    async with (
+        embedded_mongod(tmp_path / "mongod") as uri,
+        connected(Location(uri, "kalends")) as database,
+    ):
+        await database["meta"].insert_one(held)
+        async with waiting(data_dir, MONGODB_URI=uri) as service:
+            assert (await answer_of(f"{service.root}/health/ready"))[0] == 503
+            status, problem, headers = await answer_of(f"{service.api}/events")
+            assert (status, problem["code"], headers["Retry-After"]) == (503, "rest_unavailable", "5")
+            service.process.terminate()
+            assert await service.end() == 0
+        assert "Traceback" not in service.errors.read_text()
+        async with waiting(data_dir, MONGODB_URI=uri) as service:
+            await database["meta"].delete_one({"_id": "migration"})
+
+            async def is_ready() -> bool:
+                return (await answer_of(f"{service.root}/health/ready"))[0] == 200
+
+            await until(is_ready)
+            assert (await answer_of(f"{service.api}/events"))[0] == 200
 
 
 async def test_a_service_stops_while_its_database_is_frozen(data_dir: Path, tmp_path: Path) -> None:

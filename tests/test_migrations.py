@@ -105,11 +105,11 @@ async def test_an_upgrade_that_was_killed_is_done_again(
     killed = asyncio.create_task(migrate(old, lambda *_: None))
     while len(calls) < 2:
         await asyncio.sleep(0.01)
-    killed.cancel()
-    await asyncio.gather(killed, return_exceptions=True)
     assert await old["meta"].find_one({"_id": "migration"}) is not None
     await store.start()
     assert len(calls) == 4
+    killed.cancel()  # only now: until then it does nothing, as if it was dead
+    await asyncio.gather(killed, return_exceptions=True)
     waits = "another process is busy with the migration; waiting until it is done"
     assert [record.getMessage() for record in caplog.records].count(waits) == 1
     await agrees(store)
@@ -144,4 +144,21 @@ async def test_a_lease_that_could_not_be_renewed_once_is_renewed_later(
     async with lease.hold_lease(store.database, "test"), asyncio.timeout(10):
         while len(calls) < 4:
             await asyncio.sleep(0.01)
+    assert not await store.database["meta"].find_one({"_id": "test"})
+
+
+async def test_who_is_stopped_gives_the_lease_back(store: Store) -> None:
+    holds = asyncio.Event()
+
+    async def work() -> None:
+        async with lease.hold_lease(store.database, "test"):
+            holds.set()
+            await asyncio.sleep(3600)
+
+    stopped = asyncio.create_task(work())
+    await holds.wait()
+    assert await store.database["meta"].find_one({"_id": "test"})
+    stopped.cancel()
+    await asyncio.gather(stopped, return_exceptions=True)
+    assert stopped.cancelled()
     assert not await store.database["meta"].find_one({"_id": "test"})

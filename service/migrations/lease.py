@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
+import pymongo
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from schemas.dates import EPOCH
@@ -16,6 +17,8 @@ from service.failures import brief
 from service.mongo.client import Database
 
 LEASE_SECONDS, RENEW_SECONDS, WAIT_SECONDS = 30, 10, 0.5
+RELEASE_SECONDS = 1.0
+"""How long a process that gives up a job waits for MongoDB to take the lease back."""
 
 log = logging.getLogger("kalends.migrations")
 
@@ -33,8 +36,9 @@ async def hold_lease(database: Database, job: str) -> AsyncIterator[None]:
     try:
         async with background_task(_keep(database, job, holder)):
             yield
-    except Exception:  # whatever has failed, the next holder should not wait until the lease expires
-        with suppress(PyMongoError):  # then it expires
+    # Whatever has failed, or if the process is stopped, the next holder should not wait until it expires.
+    except (Exception, asyncio.CancelledError):
+        with suppress(PyMongoError), pymongo.timeout(RELEASE_SECONDS):  # then it expires
             await database["meta"].delete_one(held)
         raise
     await database["meta"].delete_one(held)

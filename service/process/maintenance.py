@@ -23,6 +23,9 @@ MAINTENANCE_SECONDS = 5.0
 """Pause between two runs."""
 RETRY_SECONDS = 1.0
 """Pause between attempts to use a database that was not usable at startup."""
+QUICK_START_SECONDS = 5.0
+"""How long requests wait in the socket's backlog for the database to be prepared; then they get 503 until it
+is. An upgrade may take hours, in which an orchestrator would kill a process whose liveness it cannot ask."""
 
 
 class Maintenance:
@@ -33,8 +36,28 @@ class Maintenance:
         self._warmed: date | None = None
         self._starting = Failures(log, "preparing the database")
         self._running = Failures(log, "background maintenance")
+        self._first: asyncio.Task[None] | None = None
 
-    async def try_start(self) -> None:
+    @asynccontextmanager
+    async def starting(self) -> AsyncIterator[None]:
+        """Begin to start the store, and wait for that, but not long: `run` waits for the rest. What it fails
+        with is raised if it does so in time."""
+        first = self._first = asyncio.create_task(self._try_start())
+        try:
+            await asyncio.wait({first}, timeout=QUICK_START_SECONDS)
+            if first.done():
+                first.result()
+            yield
+        finally:
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+
+    async def _start(self) -> None:
+        """Wait for the first attempt to start the store, or make another one."""
+        first, self._first = self._first, None
+        await (first or self._try_start())
+
+    async def _try_start(self) -> None:
         """Start the store if MongoDB is usable. `announcing.py` warns if it cannot be reached."""
         try:
             await self._store.start()
@@ -48,7 +71,7 @@ class Maintenance:
         while True:
             try:
                 if not self._store.started:
-                    await self.try_start()
+                    await self._start()
                 if self._store.started:
                     await self._maintain()
             except Exception:  # a bug in one run must not stop later ones
@@ -76,6 +99,5 @@ async def maintained(store: Store, caller: Caller) -> AsyncIterator[None]:
     """Start the store if MongoDB is usable, and run background maintenance while open. Lists are warmed for
     this caller."""
     maintenance = Maintenance(store, caller)
-    await maintenance.try_start()
-    async with background_task(maintenance.run()):
+    async with maintenance.starting(), background_task(maintenance.run()):
         yield
