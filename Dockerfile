@@ -23,7 +23,8 @@ ENV PATH=/venv/bin:$PATH \
     KALENDS_HOST=0.0.0.0 \
     KALENDS_PORT=8080 \
     KALENDS_AUTH=token
-USER kalends
+# By number: Kubernetes cannot tell from a name that it is not root (runAsNonRoot).
+USER 10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \

@@ -110,6 +110,14 @@ def test_the_image_has_all_packages_and_the_command() -> None:
     assert 'ENTRYPOINT ["kalends"]' in text
 
 
+def test_the_image_names_its_user_by_number() -> None:
+    """Kubernetes refuses a name if `runAsNonRoot` is set."""
+    text = (ROOT / "Dockerfile").read_text()
+    (created,) = re.findall(r"^RUN useradd .*--uid (\d+) .*kalends$", text, re.MULTILINE)
+    assert re.findall(r"^USER (.*)$", text, re.MULTILINE) == [created]
+    assert int(created) > 0
+
+
 def test_the_locks_agree() -> None:
     """What runs is the same version everywhere; each layer adds to the one below."""
     layers = [
