@@ -10,21 +10,26 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bson.datetime_ms import DatetimeMS
-from pymongo.errors import OperationFailure
+from pymongo.errors import AutoReconnect, OperationFailure
 
+from config import Settings
 from schemas.caller import Role
 from schemas.dates import EPOCH
+from schemas.errors import UnderRestore
 from schemas.event_representation import LINKED
 from service.changes.restores import MARKER, RestoreUnderWay
 from service.doctor.checks import STAGES
+from service.doctor.command import check_database
 from service.doctor.runner import Examination
 from service.doctor.scope import Scope
+from service.migrations import FORM
 from service.store import Store
 from service.store.links.fanout import AFTER_RESTORE
 from service.store.webhooks import Subscription
@@ -607,3 +612,38 @@ async def test_an_older_database_is_to_be_upgraded_first(clean: Store, mongodb_u
         assert "has no stored form: run `kalends migrate` first" in run.stderr
         assert await clean.database["meta"].count_documents({}) == 0
         await clean.start()
+
+
+async def test_a_newer_database_cannot_be_checked(clean: Store, mongodb_uri: str) -> None:
+    async with dropped_after_a_failure(clean):
+        await on("meta", "form", number=FORM + 1)(clean.database)
+        run = await asyncio.to_thread(doctor, MONGODB_URI=mongodb_uri, DATABASE=clean.database.name)
+        assert (run.returncode, run.stdout) == (2, "")
+        assert f"the database has the stored form {FORM + 1}, made by a newer version" in run.stderr
+        assert run.stderr.count("\n") == 1
+        await on("meta", "form", number=FORM)(clean.database)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (AutoReconnect("gone"), "cannot be reached: gone"),
+        (RestoreUnderWay(), "a restore is replacing all records"),
+        (UnderRestore(), "The calendar is being restored from a backup"),
+    ],
+)
+async def test_what_ends_a_check_in_the_middle_is_no_finding(
+    clean: Store,
+    mongodb_uri: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    line: str,
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Examination, "run", fails)
+    settings = replace(Settings(), mongodb_uri=mongodb_uri, database=clean.database.name)
+    assert await check_database(settings, repairs=True) == 2
+    assert line in capsys.readouterr().err.splitlines()[-1]

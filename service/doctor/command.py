@@ -9,15 +9,16 @@ from pymongo.errors import PyMongoError
 
 from config import Settings
 from schemas import KINDS
+from schemas.errors import Unavailable
 from service.changes.feed import CHECKPOINT
 from service.changes.restores import RestoreUnderWay, refuse_restore
-from service.database import located
+from service.database import Location, located
 from service.doctor.checks import STAGES
 from service.doctor.runner import Examination, Outcome
 from service.doctor.scope import Scope
 from service.embedded import choose_directory, has_data
 from service.failures import brief
-from service.migrations import FORM, stored_form
+from service.migrations import FORM, DatabaseTooNew, stored_form
 from service.progress import Progress
 from service.site import site_of
 from service.store import Store, unstarted_store
@@ -36,16 +37,21 @@ async def check_database(settings: Settings, *, repairs: bool) -> int:
         unstarted_store(location.uri, location.database, site_of(settings)) as store,
     ):
         try:
-            with pymongo.timeout(REACH_SECONDS):
-                reason = await unusable(store)
+            return await check_store(store, location, repairs=repairs)
         except PyMongoError as error:
             return refuse(f"{location} cannot be reached: {brief(error)}")
-        except RestoreUnderWay as error:
+        except (DatabaseTooNew, RestoreUnderWay, Unavailable) as error:
             return refuse(str(error))
-        if reason:
-            return refuse(f"{location} {reason}")
-        print(f"{'Repairing' if repairs else 'Checking'} {location}", file=sys.stderr)
-        outcome = await examine(store, repairs=repairs)
+
+
+async def check_store(store: Store, location: Location, *, repairs: bool) -> int:
+    """Check an open store. MongoDB may be lost and a restore may begin at any time, which is raised."""
+    with pymongo.timeout(REACH_SECONDS):
+        reason = await unusable(store)
+    if reason:
+        return refuse(f"{location} {reason}")
+    print(f"{'Repairing' if repairs else 'Checking'} {location}", file=sys.stderr)
+    outcome = await examine(store, repairs=repairs)
     print(summary(outcome, repairs=repairs), file=sys.stderr)
     return LEFT if outcome.found > outcome.repaired else NOTHING_LEFT
 
