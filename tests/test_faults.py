@@ -362,6 +362,7 @@ LATE = [
     ({"MONGODB_URI": "mongodb://"}, "KALENDS_MONGODB_URI"),
     ({"MONGODB_URI": "mongodb://me:hunter2@x:port/"}, "KALENDS_MONGODB_URI"),
     ({"MONGODB_URI": "mongodb://me:hunter2:hunter2@x/"}, "KALENDS_MONGODB_URI"),
+    ({"MONGODB_URI": "mongodb://me:hunt/hunter2/@x"}, "percent-encoded, such as %2F for /"),
 ]
 
 

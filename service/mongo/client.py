@@ -26,6 +26,10 @@ from config import SettingError
 
 APP_NAME = "kalends"
 """What MongoDB calls this client."""
+URI_FORM = (
+    "it must have the form mongodb://user:password@host:27017/?replicaSet=rs0 (user and password may be left "
+    "out), with special characters in user and password percent-encoded, such as %2F for / and %40 for @"
+)
 DUPLICATE = 11000
 """The server's error code for a duplicate key."""
 HISTORY_LOST = 286
@@ -95,7 +99,9 @@ def connect(uri: str, listeners: Sequence[CommandListener] = ()) -> Client:
     """Create a client with majority read and write concern; raises SettingError for an invalid URI."""
     try:
         return _client(uri, listeners)
-    except (ConfigurationError, InvalidURI, ValueError) as error:
+    except (InvalidURI, ValueError):  # what they say may contain a part of the password
+        raise SettingError(f"KALENDS_MONGODB_URI cannot be used: {URI_FORM}") from None
+    except ConfigurationError as error:
         raise SettingError(f"KALENDS_MONGODB_URI cannot be used: {error}") from None
 
 
