@@ -60,6 +60,25 @@ def test_odd_forwarding_headers_are_harmless(sent: str) -> None:
     assert isinstance(client_of(request, settings), str)
 
 
+@pytest.mark.parametrize(
+    ("sent", "key"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("192.0.2.1:5678", "192.0.2.1"),
+        ("192.0.2.1:5678, 127.0.0.1:80", "192.0.2.1"),
+        ("[2001:db8::1]:80", "2001:db8::/64"),
+        ("[2001:db8::1]", "2001:db8::/64"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::80", "2001:db8::/64"),
+        ("[::ffff:192.0.2.1]:80", "192.0.2.1"),
+    ],
+)
+def test_a_client_is_the_same_on_every_port(sent: str, key: str) -> None:
+    settings = read_settings({"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}, {})
+    request = make_mocked_request("GET", "/", headers={"X-Forwarded-For": sent})
+    assert client_of(request.clone(remote="127.0.0.1"), settings) == key
+
+
 def test_counting_clients_takes_bounded_memory() -> None:
     window = FixedWindow()
     for number in range(MAX_TRACKED_CLIENTS + 10):

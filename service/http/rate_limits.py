@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from ipaddress import IPv4Address, ip_address, ip_network
 from math import ceil
@@ -23,6 +24,7 @@ WINDOW_SECONDS = 60.0
 MAX_WRONG_PASSWORDS = 10
 """Wrong passwords per minute that one client may send for one event."""
 MAX_TRACKED_CLIENTS = 50_000
+ADDRESS_WITH_PORT = re.compile(r"(?P<v4>[^:\[\]]+):[0-9]+|\[(?P<v6>[^\[\]]+)\](:[0-9]+)?")
 
 
 class WindowUsage(NamedTuple):
@@ -63,8 +65,14 @@ def client_of(request: web.Request, settings: Settings) -> str:
     hops = [hop.strip() for hop in sent.split(",") if hop.strip()]
     address = request.remote or ""
     while hops and is_trusted(address):
-        address = hops.pop()
+        address = without_port(hops.pop())
     return client_key(address)
+
+
+def without_port(hop: str) -> str:
+    """An address as some proxies write it, without its port and brackets: `192.0.2.1:5678`, `[::1]:80`."""
+    found = ADDRESS_WITH_PORT.fullmatch(hop)
+    return found["v4"] or found["v6"] if found else hop
 
 
 def client_key(address: str) -> str:
