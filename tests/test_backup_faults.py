@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from aiohttp import ClientSession
 from schemas.dates import EPOCH
 from schemas.errors import UnderRestore
 from schemas.site import Site
+from service.backup import loading
 from service.changes.restores import RestoreUnderWay
 from service.embedded import running_uri
 from service.store import Store, open_store
@@ -111,6 +113,48 @@ async def test_a_restore_that_is_killed_before_it_replaces_anything_changes_noth
     assert (await api.get(f"/events/{later['id']}"))[0] == 404
     left = await api.store.database.list_collection_names(filter={"name": {"$regex": "^restore"}})
     assert left == []
+
+
+async def loaded(store: Store) -> list[str]:
+    """The collections that a restore has loaded, and not renamed or dropped."""
+    return await store.database.list_collection_names(filter={"name": {"$regex": r"^restore\."}})
+
+
+@pytest.mark.parametrize(("signal", "status"), [("SIGTERM", 143), ("SIGINT", 130)])
+async def test_a_restore_that_is_told_to_stop_leaves_nothing(
+    api: Api, backups: Backups, signal: str, status: int
+) -> None:
+    await fill_all(api)
+    path = await backups.dump()
+    await agrees(api.store)
+    before = await contents(api.store)
+    words = ("restore", str(path), "--replace")
+    assert killed_at(backups, "loading.read_ahead", backups.source, *words, signal=signal) == status
+    assert (await contents(api.store), await loaded(api.store)) == (before, [])
+    assert await api.store.database["meta"].find_one({"_id": "restore"}) is None
+
+
+async def test_a_batch_that_is_inserted_while_a_restore_stops_is_dropped_too(
+    api: Api, backups: Backups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill_all(api)
+    path = await backups.dump()
+    insert, has_begun, has_ended = loading.insert, threading.Event(), threading.Event()
+
+    def insert_late(*arguments: Any) -> None:
+        has_begun.set()
+        time.sleep(0.5)
+        insert(*arguments)
+        has_ended.set()
+
+    monkeypatch.setattr(loading, "insert", insert_late)
+    restoring = asyncio.create_task(backups.restore(path, into=backups.source, replace=True))
+    await asyncio.to_thread(has_begun.wait, 60)
+    restoring.cancel()
+    await asyncio.gather(restoring, return_exceptions=True)
+    await asyncio.to_thread(has_ended.wait, 60)
+    assert restoring.cancelled()
+    assert await loaded(api.store) == []
 
 
 @pytest.mark.parametrize("place", ["switching.raise_counters", "switching.prepare", "restoring.unmark"])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
-import threading
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import IO, NamedTuple
@@ -19,6 +17,7 @@ from service.backup.files import STANDARD_OUTPUT, created, refuse_existing
 from service.backup.format import BackupError, DumpWriter
 from service.backup.reading_ahead import read_ahead
 from service.backup.snapshot import Snapshot
+from service.backup.stopping import stop_on_request
 from service.changes.feed import CHECKPOINT
 from service.changes.restores import MARKER, RestoreUnderWay, refuse_restore
 from service.database import Location, connected, located
@@ -46,12 +45,6 @@ async def dump_database(settings: Settings, options: DumpOptions) -> None:
             written = await write_dump(database, file, with_tokens=options.with_tokens)
     where = "standard output" if options.path == STANDARD_OUTPUT else options.path
     print(f"{written.counts.total()} documents in {where}", file=sys.stderr)
-
-
-def stop_on_request() -> None:
-    """Have SIGTERM cancel this task, so that no part of a file is left."""
-    if (task := asyncio.current_task()) and threading.current_thread() is threading.main_thread():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def refuse_unusable(database: Database, location: Location) -> None:

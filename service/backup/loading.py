@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from pymongo.database import Database as BlockingDatabase
 from service.backup.format import Batch
 from service.backup.reader import DumpReader
 from service.backup.reading_ahead import read_ahead
+from service.backup.stopping import complete_in_thread
 from service.changes.log_rows import LOG
 from service.commands.migrating import StepProgress
 from service.migrations.recount import RECOUNT_SECONDS, Counted, count_events, forget_times, snapshot_time
@@ -36,7 +36,7 @@ async def load(database: Database, reader: DumpReader, names: Iterable[str], siz
     progress = Progress(sys.stderr, size)
     async with aclosing(read_ahead(reader.batches())) as batches:
         async for batch in batches:
-            await asyncio.to_thread(insert, database.delegate, batch)
+            await complete_in_thread(insert, database.delegate, batch)
             progress.show(reader.position, reader.counts.total())
     progress.clear()
 
