@@ -260,7 +260,7 @@ def test_in_german(service: Running, token: str, open_editor: OpenEditor) -> Non
     page.goto(f"{service.root}/edit/tags/new")
     page.locator("#field-name").fill("Draußen")
     page.get_by_role("button", name="Speichern").click()
-    expect(page.locator("#field-name-problem")).to_contain_text("existiert bereits")
+    expect(page.locator("#field-name-problem")).to_contain_text("schon einen Eintrag mit diesem Namen")
 
 
 def test_terms_are_deleted_after_a_question(service: Running, token: str, open_editor: OpenEditor) -> None:
