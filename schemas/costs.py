@@ -68,13 +68,16 @@ class WrittenPrice(NamedTuple):
 
 def read_cost(value: object, site: Currency) -> Cost:
     """Parses a number, a string or a list of these; a bare number is in the site's currency."""
-    sent = _as_text(value, site)
-    return replace(_read(sent, site), sent=sent)
+    return _read(_as_text(value, site), site)
 
 
 # Many events have the same cost. Cached results are shared: callers must not modify them.
 @lru_cache(1000)
-def _read(text: str, site: Currency) -> Cost:
+def _read(sent: str, site: Currency) -> Cost:
+    return replace(_parsed(sent, site), sent=sent)
+
+
+def _parsed(text: str, site: Currency) -> Cost:
     if len(text) > MAX_COST_CHARS:
         raise ValueError(Text("Must have at most {limit} characters.", limit=MAX_COST_CHARS))
     if re.search(r"[\x00\ud800-\udfff]", text):

@@ -44,7 +44,7 @@ class Scope:
 
     def __init__(self, store: Store) -> None:
         self.store, self.site, self.database, self.fanout = store, store.site, store.database, store.fanout
-        self.tree, self.slugs = CategoryTree(store.database), Slugs(store.database)
+        self.tree, self.slugs = CategoryTree(store.database, store.site), Slugs(store.database)
         self.log_problem = ""
         """Why the change log could not be updated the last time."""
         self.pending: dict[tuple[str, int], Document] = {}

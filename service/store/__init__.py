@@ -73,7 +73,7 @@ class Store:
         self.wait_for_changes = ChangeWatcher(self.feed).wait
         self.reader = reader = Reader(database, self.feed, self.passwords, self.log)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
-        tree = CategoryTree(database)
+        tree = CategoryTree(database, site)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         keys = IdempotencyKeys(database, site, self.feed)
         self.creator = Creator(database, drafter, self.passwords, self.fanout, self.log, keys)

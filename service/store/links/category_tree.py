@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists, not_found
@@ -12,6 +11,7 @@ from schemas.kind import Document, Kind
 from schemas.language import Text
 from schemas.link_refs import name_key
 from schemas.preconditions import Versions
+from schemas.site import Site
 from service.changes.change import REMOVED_TERMS
 from service.mongo.bulk_writes import Update, update_one
 from service.mongo.client import Database, Session, in_transaction
@@ -49,11 +49,6 @@ async def remove_twins(database: Database, kind: Kind, terms: dict[Key, Document
     return {key: TermExists(term_id=id) for key, id in twins.items()}
 
 
-def _now() -> datetime:
-    """The current time in whole seconds, as it is stored and shown."""
-    return datetime.now(UTC).replace(microsecond=0)
-
-
 def chain(parents: Mapping[int, Any], id: int) -> list[int]:
     """The ancestors of a category, the topmost first, as far as they exist."""
     above: list[int] = []
@@ -66,8 +61,8 @@ class CategoryTree:
     """Changes the tree. There is one lock for all of it: such changes are rare, and two that are valid by
     themselves can create a cycle together."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, site: Site) -> None:
+        self._database, self._site = database, site
         self._turn = asyncio.Lock()
         """Changes by this process queue: transactions that conflict are repeated at once, and many of them
         would keep each other from ending."""
@@ -111,7 +106,7 @@ class CategoryTree:
             if gone is None:
                 left = await terms.find_one({"_id": own}, {"_id": 1}, session=session)
                 raise PreconditionFailed if left else NotFound(kind=kind.name)
-            now = _now()
+            now = self._site.now()
             gone_terms = self._database[REMOVED_TERMS]
             await gone_terms.delete_one({"_id": own}, session=session)
             await gone_terms.insert_one({"_id": own, "kind": kind.plural, "at": now}, session=session)
@@ -129,7 +124,7 @@ class CategoryTree:
 
         async def work(session: Session) -> None:
             for id, parent in parents.items():
-                moved = touched({"parent": parent}, _now())
+                moved = touched({"parent": parent}, self._site.now())
                 await terms.update_one({"_id": id}, moved, session=session)
             stored = {row["_id"]: row async for row in terms.find({}, TREE_FIELDS, session=session)}
             known = {id: row.get("parent") for id, row in stored.items()}
