@@ -54,3 +54,6 @@ def configure(level: str, form: str = "text") -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     for noisy in ("pymongo", "asyncio", "aiohttp.access"):
         logging.getLogger(noisy).setLevel("WARNING")
+    # With a traceback the driver logs each cursor that it cannot close as its server is lost; MongoDB closes
+    # it after ten minutes anyway, and what requests need of that server fails with errors of its own.
+    logging.getLogger("pymongo.client").setLevel("CRITICAL")

@@ -1109,7 +1109,7 @@ async def session_of_secrets(client: Any, base: str, tokens: dict[str, str]) -> 
 @pytest.fixture
 def everything_logged() -> Iterator[list[str]]:
     """The lines that the service logs when it is told to log all."""
-    root, noisy = logging.getLogger(), ("pymongo", "asyncio", "aiohttp.access")
+    root, noisy = logging.getLogger(), ("pymongo", "pymongo.client", "asyncio", "aiohttp.access")
     handlers, level = root.handlers[:], root.level
     levels = {name: logging.getLogger(name).level for name in noisy}
     root.handlers[:] = []  # or they would be closed

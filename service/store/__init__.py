@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
 
-import pymongo
 from pymongo.errors import PyMongoError
 from pymongo.monitoring import CommandListener
 
@@ -88,8 +87,7 @@ class Store:
 
     async def start(self) -> None:
         """Bring the database to the form that this version needs; idempotent."""
-        with pymongo.timeout(3):  # fail fast: building indexes has a long timeout
-            await self.database.command("ping")
+        await self.database.command("ping")  # fail early: building indexes has a long timeout
         await refuse_restore(self.database)
         await prepare(self.database, log_progress)
         self.started = True
