@@ -15,8 +15,8 @@ from benchmarks.facts import DISTINCT, SEED
 from benchmarks.words import vocabulary
 from schemas import CATEGORY, EVENT, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY
-from schemas.event_representation import LINKED
 from schemas.kind import load
+from schemas.kinds.event_representation import LINKED
 from service.mongo.indexes import create_indexes
 from service.store import Store
 from service.store.links.fanout import copy_of

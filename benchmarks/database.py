@@ -22,7 +22,7 @@ from benchmarks.ready import NAME as READY
 from benchmarks.ready import STATE as MADE
 from benchmarks.words import vocabulary
 from schemas.caller import Role
-from schemas.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED
 from schemas.site import Site
 from service.embedded import embedded_mongod
 from service.mongo.indexes import INDEX_BUILD_SECONDS

@@ -16,10 +16,10 @@ from handlers.responses import static_response, to_json
 from handlers.store_protocol import ChangesPage, Store, VisibleChange
 from handlers.streamed_response import StreamedResponse
 from schemas.changes import ChangesInput, kinds_of
-from schemas.dates import show
 from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, RenderContext, load_valid
 from schemas.site import Site
+from schemas.values.dates import show
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close connections on which nothing is sent for long."""

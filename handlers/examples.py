@@ -10,7 +10,7 @@ from schemas import BY_NAME, KINDS
 from schemas.caller import PUBLIC
 from schemas.kind import Document, Kind, RenderContext, load
 from schemas.site import Site
-from schemas.slugs import slug_of
+from schemas.values.slugs import slug_of
 
 EXAMPLE_DATE = datetime(2027, 1, 15, 9, 30)
 

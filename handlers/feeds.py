@@ -31,10 +31,10 @@ from handlers.requests import query_pairs, query_values, values_of
 from handlers.response_cache import View, expires_at, record_tag
 from handlers.store_protocol import Scan, Store
 from handlers.streamed_response import StreamedResponse
-from schemas.dates import http_date
 from schemas.formats import Feed, Format, formats_of
 from schemas.kind import Document, Kind, RenderContext, load_valid
 from schemas.site import Site
+from schemas.values.dates import http_date
 
 BATCH = 10
 """Records that are rendered at a time; other requests are handled in between."""

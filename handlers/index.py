@@ -16,8 +16,8 @@ from handlers.requests import language_of
 from handlers.responses import static_response, to_json
 from handlers.routes import Operation
 from schemas.kind import Document, Input
+from schemas.kinds.post import describe
 from schemas.language import Text, translate
-from schemas.post import describe
 from schemas.site import NAMESPACE, Site
 from schemas.text_fields import FreeText
 

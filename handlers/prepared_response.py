@@ -17,7 +17,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpVersion11
 
-from schemas.dates import http_date
+from schemas.values.dates import http_date
 
 DEFAULT_HEADERS = {
     "X-Content-Type-Options": "nosniff",

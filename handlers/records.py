@@ -37,8 +37,8 @@ from schemas.caller import Caller, Role
 from schemas.errors import Forbidden, InvalidJson, NotFound, Problems, Unauthenticated
 from schemas.fields import MAX_INT64
 from schemas.kind import Document, Input, Kind, ReadInput, RenderContext, load, load_valid
+from schemas.kinds.post import describe
 from schemas.language import Text, translate
-from schemas.post import describe
 from schemas.selection import Selection, select
 from schemas.site import Site
 from schemas.text_fields import FreeText

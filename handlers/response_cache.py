@@ -14,12 +14,12 @@ from handlers.prepared_response import LastModified, PreparedResponse
 from handlers.responses import JSON, Fragment, RecordState, modified_at, representation_tag, to_json
 from handlers.store_protocol import Head, Ref, Store
 from handlers.time_slices import let_others_run
-from schemas.dates import Moment, is_fixed
-from schemas.event import EVENT
-from schemas.event_representation import is_locked, without_protected_fields
 from schemas.kind import Document, Kind, RenderContext
+from schemas.kinds.event import EVENT
+from schemas.kinds.event_representation import is_locked, without_protected_fields
 from schemas.preconditions import version_tag
 from schemas.site import Site
+from schemas.values.dates import Moment, is_fixed
 
 FRAGMENT_BYTES, RESPONSE_BYTES = 96 * 1024 * 1024, 40 * 1024 * 1024
 """Maximum sizes of the caches of a process: records rendered for lists, and whole responses. Separate:

@@ -8,8 +8,8 @@ from marshmallow import INCLUDE, Schema, fields
 
 from handlers.routes import Operation
 from schemas.kind import ResponseSchema
+from schemas.kinds.post import describe
 from schemas.language import Text
-from schemas.post import describe
 
 
 class ErrorDataResponse(ResponseSchema):

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from handlers.prepared_response import LastModified, OutgoingResponse, PreparedResponse
-from schemas.dates import http_date
 from schemas.kind import Document, Kind, RenderContext
+from schemas.values.dates import http_date
 
 JSON = "application/json; charset=utf-8"
 REPRESENTATION_VERSION = 3

@@ -1,11 +1,11 @@
 """The domain model: record kinds, field types, validation and errors; no database or network access."""
 
-from schemas.category import CATEGORY
-from schemas.event import EVENT
 from schemas.kind import Kind
-from schemas.organizer import ORGANIZER
-from schemas.tag import TAG
-from schemas.venue import VENUE
+from schemas.kinds.category import CATEGORY
+from schemas.kinds.event import EVENT
+from schemas.kinds.organizer import ORGANIZER
+from schemas.kinds.tag import TAG
+from schemas.kinds.venue import VENUE
 
 KINDS: tuple[Kind, ...] = (EVENT, VENUE, ORGANIZER, CATEGORY, TAG)
 BY_NAME = {kind.name: kind for kind in KINDS}

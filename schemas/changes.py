@@ -7,11 +7,11 @@ from typing import Any
 from marshmallow import ValidationError, fields, post_load, validates_schema
 
 from schemas import EVENT, KINDS
-from schemas.event import EventListInput
 from schemas.fields import Choice, Many, Whole
 from schemas.kind import Document, Input, Kind, ResponseSchema, reader_of
+from schemas.kinds.event import EventListInput
+from schemas.kinds.post import describe, shown_time
 from schemas.language import Text
-from schemas.post import describe, shown_time
 from schemas.text_fields import FreeText
 
 MAX_CHANGES = 500

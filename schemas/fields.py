@@ -9,12 +9,12 @@ from typing import Any
 from marshmallow import ValidationError, fields
 from marshmallow.experimental.context import Context
 
-from schemas.costs import read_cost
-from schemas.dates import parse_moment
 from schemas.language import Text
 from schemas.site import Site
 from schemas.text_fields import clean, error_text, web_address, with_metadata
-from schemas.zones import parse_zone
+from schemas.values.costs import read_cost
+from schemas.values.dates import parse_moment
+from schemas.values.zones import parse_zone
 
 MAX_INT64 = 2**63 - 1
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}

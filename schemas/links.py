@@ -12,8 +12,8 @@ from schemas.errors import InvalidFields, MissingFields
 from schemas.fields import site, spread, whole
 from schemas.kind import Kind, load
 from schemas.language import Text
-from schemas.sanitizing import plain_text
 from schemas.text_fields import clean, limited
+from schemas.values.sanitizing import plain_text
 
 MAX_LINKS = 100
 

@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 from time import time
 from urllib.parse import urlsplit
 
-from schemas.costs import Currency
-from schemas.dates import EPOCH
-from schemas.zones import Zone, parse_zone
+from schemas.values.costs import Currency
+from schemas.values.dates import EPOCH
+from schemas.values.zones import Zone, parse_zone
 
 NAMESPACE = "calendar/events/v1"
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from marshmallow import ValidationError, fields
 
 from schemas.language import Text
-from schemas.sanitizing import plain_text, safe_html
+from schemas.values.sanitizing import plain_text, safe_html
 
 URL = re.compile(r"https?://[^\s/?#\\@\x00-\x1f\x7f]+[^\s\\\x00-\x1f\x7f]*", re.IGNORECASE)
 EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")

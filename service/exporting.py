@@ -11,10 +11,10 @@ import orjson
 from config import Settings
 from schemas import EVENT, KINDS
 from schemas.caller import PUBLIC, Caller, Role
-from schemas.event_representation import LINKED, is_locked, without_protected_fields
 from schemas.formats import Feed
 from schemas.formats.ical import ICALENDAR
 from schemas.kind import Document, Kind, RenderContext, reader_of
+from schemas.kinds.event_representation import LINKED, is_locked, without_protected_fields
 from service.database import opened
 from service.imports.ndjson.export_source import HEADER, INSTANCE, linked_fields
 from service.imports.site.values import TIMES, unambiguous_time

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from config import SettingError, Settings
-from schemas.costs import Currency
 from schemas.site import Site
-from schemas.zones import parse_zone
+from schemas.values.costs import Currency
+from schemas.values.zones import parse_zone
 
 
 def site_of(settings: Settings) -> Site:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from schemas.dates import EPOCH
 from schemas.errors import UnderRestore
 from schemas.site import Site
+from schemas.values.dates import EPOCH
 from service.backup import loading
 from service.changes.restores import RestoreUnderWay
 from service.embedded import running_uri

@@ -17,7 +17,7 @@ from bson import Timestamp, encode
 from bson.raw_bson import RawBSONDocument
 
 from config import Settings
-from schemas.dates import EPOCH
+from schemas.values.dates import EPOCH
 from service.backup.contents import Header
 from service.backup.dumping import DumpOptions, dump_database
 from service.backup.format import BackupError, Batch, DumpWriter

@@ -14,7 +14,7 @@ from schemas import CATEGORY, TAG, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
-from schemas.zones import parse_zone
+from schemas.values.zones import parse_zone
 from service.migrations.id_counters import raise_id_counters
 from service.store import open_store
 from tests.checker import agrees, differences

@@ -11,8 +11,8 @@ import pytest
 
 from handlers import feed_validators
 from schemas import KINDS, TAG, Kind
-from schemas.dates import http_date
 from schemas.site import Site
+from schemas.values.dates import http_date
 from tests.checker import agrees
 from tests.conftest import Api, MakeApi
 from tests.samples import POSTS, TERMS, named

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.costs import Currency, read_cost
 from schemas.language import Text
+from schemas.values.costs import Currency, read_cost
 from service.doctor.derived import right_cost
 
 SITE = Currency()

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.dates import Moment, details, parse_moment, show
 from schemas.language import Text
-from schemas.zones import parse_zone
+from schemas.values.dates import Moment, details, parse_moment, show
+from schemas.values.zones import parse_zone
 
 # In Tokyo it is already the next day.
 NOW = datetime(2027, 1, 31, 20, 30, 15)

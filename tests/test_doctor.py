@@ -21,9 +21,9 @@ from pymongo.errors import AutoReconnect, OperationFailure
 
 from config import Settings
 from schemas.caller import Role
-from schemas.dates import EPOCH
 from schemas.errors import UnderRestore
-from schemas.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED
+from schemas.values.dates import EPOCH
 from service.changes.restores import MARKER, RestoreUnderWay
 from service.doctor.checks import STAGES
 from service.doctor.command import check_database

@@ -22,7 +22,7 @@ from schemas.formats import FORMATS, formats_of
 from schemas.formats.content_lines import to_bytes
 from schemas.formats.csv_table import cell
 from schemas.formats.vtimezone import vtimezone
-from schemas.zones import parse_zone
+from schemas.values.zones import parse_zone
 from tests.conftest import Api, MakeApi
 
 SOON = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from schemas.dates import EPOCH
-from schemas.zones import MIDNIGHT, Zone, parse_zone
+from schemas.values.dates import EPOCH
+from schemas.values.zones import MIDNIGHT, Zone, parse_zone
 from service.store import Store
 from service.store.lists.histograms import END, FOREVER, NEVER, SHIFT, START, Histogram, Slots, window_of
 from service.store.lists.query import COMPARISONS

@@ -97,11 +97,13 @@ def test_recipe_for_a_sixth_kind(tmp_path: Path) -> None:
     for name in (*MAY_IMPORT, "tests", "pyproject.toml"):
         source = ROOT / name
         shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(source, tmp_path)
-    (tmp_path / "schemas/sponsor.py").write_text(re.sub(r"^   ", "", code[1], flags=re.MULTILINE))
+    (tmp_path / "schemas/kinds/sponsor.py").write_text(re.sub(r"^   ", "", code[1], flags=re.MULTILINE))
     listed = tmp_path / "schemas/__init__.py"
     text = listed.read_text().replace("CATEGORY, TAG)", "CATEGORY, TAG, SPONSOR)")
     listed.write_text(
-        text.replace("from schemas.tag", "from schemas.sponsor import SPONSOR\nfrom schemas.tag")
+        text.replace(
+            "from schemas.kinds.tag", "from schemas.kinds.sponsor import SPONSOR\nfrom schemas.kinds.tag"
+        )
     )
     command = [
         sys.executable,

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from schemas.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED
 from service.imports import fetching
 from service.imports.addresses import API_HEADER, address_of
 from service.imports.options import ImportOptions

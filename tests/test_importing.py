@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from schemas import KINDS
-from schemas.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED
 from service.imports.ndjson import lines
 from service.progress import Progress
 from service.store import Store

@@ -20,7 +20,7 @@ from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC
 from schemas.kind import load
 from schemas.site import Site
-from schemas.zones import parse_zone
+from schemas.values.zones import parse_zone
 from service.store import Store
 
 pytestmark = pytest.mark.slow

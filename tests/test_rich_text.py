@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.rich_text import MAX_LINKIFIED, excerpt, rich_text
+from schemas.values.rich_text import MAX_LINKIFIED, excerpt, rich_text
 from tests.html_reader import HtmlReader
 
 LINK = 'rel="nofollow noopener ugc"'

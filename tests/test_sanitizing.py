@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import EVENT, KINDS, Kind
-from schemas.sanitizing import ATTRIBUTES, TAGS, plain_text, safe_html
+from schemas.values.sanitizing import ATTRIBUTES, TAGS, plain_text, safe_html
 from tests.conftest import Api
 from tests.test_importing import Importer
 

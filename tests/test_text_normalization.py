@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from schemas.text_normalization import fold, without_markup
+from schemas.values.text_normalization import fold, without_markup
 from tests.conftest import Api
 
 SHOWN = [

@@ -13,7 +13,7 @@ import pytest
 from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
-from schemas.zones import parse_zone
+from schemas.values.zones import parse_zone
 from service.changes.list_fields import FACTS, SEARCHED
 from service.store import Store
 from service.store.lists import pages, totals

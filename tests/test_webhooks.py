@@ -22,8 +22,8 @@ from standardwebhooks.webhooks import Webhook as Verifier
 
 from config import SettingError, Settings
 from schemas.caller import Role
-from schemas.dates import EPOCH
 from schemas.site import Site
+from schemas.values.dates import EPOCH
 from service.app import CHANGES, create_app
 from service.commands import webhooks as commands
 from service.store import Store, open_store

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.language import Text
-from schemas.zones import Zone, parse_zone
+from schemas.values.zones import Zone, parse_zone
 
 NAMES = sorted(files("tzdata").joinpath("zones").read_text().split())
 NEW_YORK = "America/New_York"

@@ -17,8 +17,8 @@ from handlers.editor.records import find, unlock
 from handlers.pages.context import PageContext
 from handlers.records import path_ref
 from schemas.errors import DuplicateTermSlug, Forbidden, InvalidFields, Problem, TermExists, Trashed
-from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
+from schemas.kinds.event_representation import is_locked
 from schemas.language import Text, translate
 
 NOT_COPIED = ("slug", "date", "author", "password", "status")

@@ -13,9 +13,9 @@ from handlers.editor.form_fields import FormField, digest_of, fields_of
 from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Document, Kind, load_valid, reader_of
+from schemas.kinds.post import flag
 from schemas.language import Text
 from schemas.links import PostLinks
-from schemas.post import flag
 from schemas.site import Site
 
 EMPTY = Text("Must not be empty.")

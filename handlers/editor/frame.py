@@ -20,7 +20,7 @@ from schemas.errors import NOUNS, Problems
 from schemas.kind import Kind, load
 from schemas.language import Text
 from schemas.site import Site
-from schemas.zones import zone_names
+from schemas.values.zones import zone_names
 
 NOTICES = {
     "created": Text("Created."),

@@ -9,8 +9,8 @@ from typing import Any
 from handlers.editor.forms import Form
 from handlers.editor.times import Note, note_of, zone_of
 from handlers.pages.context import PageContext
-from schemas.costs import read_cost
 from schemas.language import Text, translate
+from schemas.values.costs import read_cost
 
 SKIPPED = Text(
     "The time that you entered does not exist on this day: the clocks are set forward. This one is meant."

@@ -15,8 +15,8 @@ from handlers.records import WRONG_PASSWORD
 from handlers.requests import form_pairs
 from schemas.caller import Caller
 from schemas.errors import Forbidden, NotAccessible, NotFound, PasswordNeeded
-from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
+from schemas.kinds.event_representation import is_locked
 
 SECRETS = ("current_password", "token")
 """Inputs that are asked for again."""

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from handlers.editor.form_fields import FormField
 from handlers.editor.forms import Form
 from handlers.pages.context import PageContext
-from schemas.event_times import TIME_FIELDS
+from schemas.kinds.event_times import TIME_FIELDS
 from schemas.language import Text, translate
-from schemas.zones import Zone, parse_zone
+from schemas.values.zones import Zone, parse_zone
 
 SKIPPED = Text("{time} does not exist on this day: the clocks are set forward. {meant} ({zone}) is meant.")
 TWICE = Text(

@@ -17,8 +17,8 @@ from handlers.requests import values_of
 from handlers.store_protocol import Store
 from handlers.time_slices import let_others_run
 from schemas.errors import Problems
-from schemas.event import EVENT
 from schemas.kind import Document, Kind, load_valid
+from schemas.kinds.event import EVENT
 from schemas.site import Site
 
 LONGEST = timedelta(days=366)

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from handlers.pages.context import PageContext
 from handlers.pages.maps import Place, VenueMap
-from schemas.event import EVENT
 from schemas.kind import Kind, reader_of
-from schemas.post import PostInput
-from schemas.term import TermInput
+from schemas.kinds.event import EVENT
+from schemas.kinds.post import PostInput
+from schemas.kinds.term import TermInput
 from schemas.text_fields import MailAddress, WebAddress
 
 SHARED = frozenset((*PostInput().fields, *TermInput().fields))

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from handlers.pages.context import PageContext
 from handlers.pages.facts import filter_of
 from handlers.store_protocol import Store
-from schemas.category import CATEGORY
-from schemas.event_representation import LINKED
 from schemas.kind import Document
+from schemas.kinds.category import CATEGORY
+from schemas.kinds.event_representation import LINKED
 from schemas.language import Text
 
 NAMES = {

@@ -23,11 +23,11 @@ from handlers.requests import body_values
 from handlers.store_protocol import Store
 from schemas import EVENT, ORGANIZER, VENUE
 from schemas.errors import NOUNS, NotAccessible, NotFound, PasswordNeeded, Trashed
-from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
+from schemas.kinds.event_representation import is_locked
 from schemas.language import Text
-from schemas.rich_text import excerpt, rich_text
-from schemas.slugs import TRASHED_SUFFIX
+from schemas.values.rich_text import excerpt, rich_text
+from schemas.values.slugs import TRASHED_SUFFIX
 
 MAX_CHARS_ON_LOOP = 10_000
 """Descriptions with more characters than this are formatted in a thread."""

@@ -18,8 +18,8 @@ from handlers.store_protocol import Page, Store
 from schemas import BY_PLURAL, EVENT, KINDS, Kind
 from schemas.caller import PUBLIC
 from schemas.errors import NoRoute, Problems
-from schemas.event_representation import is_locked
 from schemas.kind import load
+from schemas.kinds.event_representation import is_locked
 from schemas.language import Text
 
 XML = "application/xml; charset=utf-8"

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from schemas.kind import Document, Kind, RenderContext
-from schemas.text_normalization import without_markup
+from schemas.values.text_normalization import without_markup
 
 BLOCK_ENDS = re.compile(r"<br\s*/?>|</(?:p|div|li|h[1-6]|tr|blockquote)>", re.IGNORECASE)
 # Beginning where the white space does, so that long white space takes linear time.

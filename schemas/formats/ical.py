@@ -13,7 +13,7 @@ from schemas.formats.content_lines import coordinates, text, to_bytes
 from schemas.formats.format import Feed, Format, address_of, plain_text, shortened, venues_of
 from schemas.formats.vtimezone import vtimezone
 from schemas.kind import Document
-from schemas.zones import Zone, parse_zone
+from schemas.values.zones import Zone, parse_zone
 
 REFRESH = timedelta(hours=1)
 """How often programs that have subscribed should ask for changes."""

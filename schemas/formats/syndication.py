@@ -8,8 +8,8 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 from xml.sax.saxutils import escape, quoteattr
 
-from schemas.dates import http_date
 from schemas.formats.format import Feed, Format, address_of, plain_text, printable, venues_of
+from schemas.values.dates import http_date
 
 DECLARATION = '<?xml version="1.0" encoding="utf-8"?>\n'
 EXTENSIONS = 'xmlns:ev="http://purl.org/rss/1.0/modules/event/" xmlns:georss="http://www.georss.org/georss"'

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from icalendar import Component, Timezone, TimezoneDaylight, TimezoneStandard
 
-from schemas.zones import Zone
+from schemas.values.zones import Zone
 
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 import pymongo
 
-from schemas.dates import EPOCH
-from schemas.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED
+from schemas.values.dates import EPOCH
 from service.backup.contents import WEBHOOKS, Header
 from service.backup.loading import PREFIX, drop_loaded
 from service.changes.change import REMOVED_TERMS

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas import EVENT
-from schemas.event_representation import LINKED
 from schemas.kind import Kind
+from schemas.kinds.event_representation import LINKED
 
 Facts = Mapping[str, Any]
 """Fields of a record by name; a missing field is unknown."""

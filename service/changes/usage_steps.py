@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from schemas.dates import EPOCH
-from schemas.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED
+from schemas.values.dates import EPOCH
 
 Use = tuple[str, int]
 """A link field of events, and the id of a record linked there."""

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from schemas import EVENT
 from schemas.caller import EVERYBODY
-from schemas.dates import show
 from schemas.kind import Document, load
 from schemas.site import Site
+from schemas.values.dates import show
 from service.database import Location
 from service.demo.season import ORGANIZERS, SEASON, VENUES, Series
 from service.store import Store, open_store

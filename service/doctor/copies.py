@@ -8,9 +8,9 @@ from functools import partial
 
 import bson
 
-from schemas.event import EVENT
-from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
+from schemas.kinds.event import EVENT
+from schemas.kinds.event_representation import LINKED
 from service.doctor.evidence import last_fact
 from service.doctor.fields import is_number
 from service.doctor.findings import Finding, RecordCheck

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from schemas.category import CATEGORY
-from schemas.costs import Currency, read_cost
-from schemas.event import EVENT
-from schemas.event_representation import is_locked
 from schemas.kind import Document, Kind
+from schemas.kinds.category import CATEGORY
+from schemas.kinds.event import EVENT
+from schemas.kinds.event_representation import is_locked
+from schemas.kinds.venue import VENUE
 from schemas.link_refs import name_key
-from schemas.venue import VENUE
+from schemas.values.costs import Currency, read_cost
 from service.doctor.findings import REMOVED, Finding, RecordCheck
 from service.doctor.scope import Scope
 

@@ -12,10 +12,10 @@ from bson import Timestamp
 from marshmallow import fields
 
 from schemas import BY_NAME
-from schemas.event_representation import LINKED
 from schemas.fields import FALSE, TRUE, Flag, Number, Picture, Status, When, Zoned
 from schemas.kind import Document, Kind, reader_of
-from schemas.slugs import slug_of
+from schemas.kinds.event_representation import LINKED
+from schemas.values.slugs import slug_of
 from service.doctor.evidence import copied, copied_version, counted, last_fact, original_name
 from service.doctor.findings import REMOVED, Finding, RecordCheck
 from service.doctor.mending import mend

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from schemas import KINDS
-from schemas.event import EVENT
 from schemas.kind import Document, Kind
-from schemas.slugs import TRASHED_SUFFIX
+from schemas.kinds.event import EVENT
+from schemas.values.slugs import TRASHED_SUFFIX
 from service.doctor.evidence import last_fact
 from service.doctor.findings import REMOVED, Finding, RecordCheck
 from service.doctor.jobs import CLOCK_ERROR

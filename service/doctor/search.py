@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from schemas import KINDS
 from schemas.kind import Document, Kind, texts
-from schemas.text_normalization import sort_key, tokens
+from schemas.values.text_normalization import sort_key, tokens
 from service.doctor.findings import Finding, RecordCheck
 from service.doctor.mending import mend
 from service.doctor.scope import Inferred, Scope

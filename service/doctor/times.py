@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from schemas.event import EVENT
 from schemas.kind import Document, Kind
-from schemas.zones import Zone, parse_zone
+from schemas.kinds.event import EVENT
+from schemas.values.zones import Zone, parse_zone
 from service.doctor.evidence import last_fact
 from service.doctor.findings import Finding, RecordCheck
 from service.doctor.scope import Scope

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from schemas.category import CATEGORY
 from schemas.kind import Document
+from schemas.kinds.category import CATEGORY
 from service.doctor.fields import is_number
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope

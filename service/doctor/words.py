@@ -7,7 +7,7 @@ from functools import partial
 
 from schemas import KINDS
 from schemas.kind import Document, texts
-from schemas.text_normalization import tokens
+from schemas.values.text_normalization import tokens
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.mending import mend
 from service.doctor.scope import Scope

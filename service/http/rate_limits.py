@@ -17,7 +17,7 @@ from cachetools import LRUCache
 from config import Settings
 from handlers.records import WRONG_PASSWORD
 from schemas.errors import PasswordNeeded, TooMany
-from schemas.event import EVENT
+from schemas.kinds.event import EVENT
 from service.http.in_flight import is_monitoring
 
 WINDOW_SECONDS = 60.0

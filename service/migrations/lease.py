@@ -11,7 +11,7 @@ from uuid import uuid4
 import pymongo
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
-from schemas.dates import EPOCH
+from schemas.values.dates import EPOCH
 from service.background import background_task
 from service.failures import brief
 from service.mongo.client import Database

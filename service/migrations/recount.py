@@ -11,9 +11,9 @@ import pymongo
 from bson import Timestamp
 from pymongo import UpdateOne
 
-from schemas.event import EVENT
-from schemas.event_representation import LINKED
 from schemas.kind import Kind
+from schemas.kinds.event import EVENT
+from schemas.kinds.event_representation import LINKED
 from service.changes.feed import CHECKPOINT
 from service.changes.log_rows import begin_log
 from service.migrations.lease import hold_lease

@@ -9,8 +9,8 @@ import pymongo
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
 from schemas import EVENT, KINDS, VENUE
-from schemas.event_representation import LINKED
 from schemas.kind import Kind
+from schemas.kinds.event_representation import LINKED
 from service.mongo.client import Database
 
 ORDER = ("start_utc", "_id", "end_utc")

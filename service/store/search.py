@@ -10,7 +10,7 @@ from typing import Any
 
 from schemas.errors import Unavailable
 from schemas.kind import Kind, texts
-from schemas.text_normalization import (
+from schemas.values.text_normalization import (
     MAX_TOKEN_CHARS,
     TOKEN,
     fold,

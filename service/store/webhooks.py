@@ -12,9 +12,9 @@ from uuid import uuid4
 from pymongo import ReturnDocument
 
 from schemas.caller import Role
-from schemas.dates import EPOCH
 from schemas.kind import Document
 from schemas.site import Site
+from schemas.values.dates import EPOCH
 from service.mongo.client import Database
 from service.mongo.id_blocks import Ids
 

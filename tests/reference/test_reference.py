@@ -16,7 +16,7 @@ import pytest
 from config import Settings
 from schemas.caller import Role
 from schemas.site import Site
-from schemas.zones import parse_zone
+from schemas.values.zones import parse_zone
 from service.app import create_app
 from service.store import Store
 from tests.conftest import Api

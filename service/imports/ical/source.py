@@ -12,7 +12,7 @@ from icalendar import Event
 
 from schemas import EVENT
 from schemas.site import Site
-from schemas.zones import Zone
+from schemas.values.zones import Zone
 from service.imports.ical.components import CALENDAR_ZONE, Component, components
 from service.imports.ical.refusing import BROKEN, refusal, refuse_broken, refuse_invalid
 from service.imports.ical.repairs import repaired

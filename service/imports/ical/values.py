@@ -10,10 +10,10 @@ from urllib.parse import unquote
 from icalendar import Event, vGeo
 from icalendar.timezone import is_utc, tzid_from_tzinfo
 
-from schemas.dates import show
 from schemas.kind import Document
 from schemas.text_fields import EMAIL, URL
-from schemas.zones import Zone, parse_zone
+from schemas.values.dates import show
+from schemas.values.zones import Zone, parse_zone
 from service.imports.ical.series import many, moment
 from service.imports.ical.texts import description_of, plain, text_of
 from service.imports.item import without_empty

@@ -8,7 +8,7 @@ from datetime import date
 from icalendar import Calendar, vRecur
 from icalendar.timezone import tzid_from_tzinfo, tzp
 
-from schemas.zones import Zone, parse_zone
+from schemas.values.zones import Zone, parse_zone
 from service.imports.ical.rules import Unreadable, check_rule
 
 CALENDAR = "BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n"

@@ -8,8 +8,8 @@ from typing import Any
 from yarl import URL
 
 from schemas import CATEGORY, EVENT, ORGANIZER, TAG, VENUE
-from schemas.event_representation import LINKED
 from schemas.kind import Kind
+from schemas.kinds.event_representation import LINKED
 from service.imports.fetching import Fetcher, shown
 from service.imports.item import Item, Refusal, key_of
 from service.imports.site.lists import SiteLists, identity

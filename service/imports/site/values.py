@@ -8,7 +8,7 @@ from html import unescape
 from typing import Any
 
 from schemas.kind import Document, Kind, reader_of
-from schemas.zones import parse_zone
+from schemas.values.zones import parse_zone
 
 HTML_FIELDS = {"description", "excerpt"}
 NOT_TAKEN = {"author", "date", "parent", "post_parent", "password", "new_password"}

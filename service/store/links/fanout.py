@@ -16,8 +16,8 @@ from pymongo.errors import PyMongoError, WriteError
 
 from schemas import BY_NAME, EVENT
 from schemas.errors import Unavailable
-from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
+from schemas.kinds.event_representation import LINKED
 from schemas.site import Site
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database

@@ -12,8 +12,8 @@ import bson
 from schemas import BY_PLURAL
 from schemas.caller import Caller, Role
 from schemas.errors import InvalidFields, not_found
-from schemas.event_representation import LINKED
 from schemas.kind import Document, Kind
+from schemas.kinds.event_representation import LINKED
 from schemas.language import Text
 from schemas.link_refs import Candidates, LinkRef, condition, link_ref
 from schemas.links import is_number

@@ -20,9 +20,9 @@ from pymongo import UpdateOne
 from pymongo.errors import WriteError
 
 from schemas.errors import Unavailable
-from schemas.event import EVENT
-from schemas.event_representation import LINKED
 from schemas.kind import Document
+from schemas.kinds.event import EVENT
+from schemas.kinds.event_representation import LINKED
 from service.changes.change import Change
 from service.changes.feed import ChangeFeed
 from service.changes.usage_steps import Step, Use, after_steps

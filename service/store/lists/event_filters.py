@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from schemas.caller import Caller
-from schemas.dates import Moment, parse_moment
 from schemas.errors import Problems
-from schemas.event_representation import LINKED
 from schemas.kind import Kind
+from schemas.kinds.event_representation import LINKED
+from schemas.kinds.venue import VENUE
 from schemas.site import Site
-from schemas.venue import VENUE
-from schemas.zones import MIDNIGHT, Zone
+from schemas.values.dates import Moment, parse_moment
+from schemas.values.zones import MIDNIGHT, Zone
 from service.store.lists.query import (
     UNLOCKED,
     Condition,

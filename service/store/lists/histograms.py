@@ -11,8 +11,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from schemas.dates import EPOCH
-from schemas.zones import Zone
+from schemas.values.dates import EPOCH
+from schemas.values.zones import Zone
 from service.store.lists.query import Condition
 
 START, END = "start_utc", "end_utc"

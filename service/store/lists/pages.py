@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from schemas.caller import Caller
 from schemas.errors import PageNotFound, Problems, Unavailable
-from schemas.event import EVENT
 from schemas.kind import Document, Kind, load
+from schemas.kinds.event import EVENT
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database, Result, aggregate, collections
 from service.mongo.coalescing import Batcher

@@ -10,12 +10,12 @@ from cachetools import LRUCache
 
 from schemas.caller import Caller
 from schemas.errors import InvalidFields, not_found
-from schemas.event import EVENT
 from schemas.kind import Document, Kind
+from schemas.kinds.event import EVENT
+from schemas.kinds.venue import VENUE
 from schemas.language import Text
 from schemas.link_refs import Candidates, condition
 from schemas.site import Site
-from schemas.venue import VENUE
 from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
 from service.mongo.client import Database, aggregate

@@ -12,8 +12,8 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
-from schemas.dates import EPOCH
 from schemas.kind import Document
+from schemas.values.dates import EPOCH
 from service.mongo.client import Collection
 from service.store.lists.query import ListQuery
 

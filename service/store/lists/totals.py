@@ -11,7 +11,7 @@ from bson import Timestamp
 from cachetools import LRUCache
 from pymongo.errors import PyMongoError
 
-from schemas.event import EVENT
+from schemas.kinds.event import EVENT
 from schemas.site import Site
 from service.changes.change import Change
 from service.changes.feed import ChangeFeed

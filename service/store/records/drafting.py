@@ -9,12 +9,12 @@ from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems
-from schemas.event import EVENT
-from schemas.event_representation import LINKED, is_locked
 from schemas.kind import Document, Kind
-from schemas.post import apply_role_limits
+from schemas.kinds.event import EVENT
+from schemas.kinds.event_representation import LINKED, is_locked
+from schemas.kinds.post import apply_role_limits
 from schemas.site import Site
-from schemas.slugs import slug_of
+from schemas.values.slugs import slug_of
 from service.changes.feed import ChangeFeed
 from service.mongo.bulk_writes import UNSTORABLE, insert_each
 from service.mongo.client import Database, Row, Session, in_transaction

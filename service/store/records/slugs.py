@@ -9,7 +9,7 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from cachetools import LRUCache, TTLCache
 
 from schemas.kind import Document
-from schemas.slugs import numbered
+from schemas.values.slugs import numbered
 from service.mongo.client import Database, collections
 
 MAX_CACHED_SLUGS = 10_000

@@ -14,12 +14,12 @@ from pymongo.errors import DuplicateKeyError
 from schemas import KINDS
 from schemas.caller import Caller
 from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, Problems, Unavailable
-from schemas.event import EVENT
-from schemas.event_representation import changed_fields, is_locked
 from schemas.kind import Document, Kind
+from schemas.kinds.event import EVENT
+from schemas.kinds.event_representation import changed_fields, is_locked
 from schemas.link_refs import name_key
 from schemas.preconditions import NO_PRECONDITIONS, Preconditions
-from schemas.slugs import TRASHED_SUFFIX, slug_of
+from schemas.values.slugs import TRASHED_SUFFIX, slug_of
 from service.background import BackgroundTasks
 from service.changes.list_fields import last_change_of
 from service.changes.log import ChangeLog

@@ -9,15 +9,15 @@ from typing import Any
 from marshmallow import fields
 
 from schemas.caller import Caller
-from schemas.dates import show
 from schemas.errors import InvalidFields
 from schemas.fields import Choice, Flag, Picture, Status, Statuses, When, Whole
-from schemas.image import ImageResponse, represent_image
 from schemas.kind import Document, Input, Kind, ListInput, RenderContext, ResponseSchema
+from schemas.kinds.image import ImageResponse, represent_image
 from schemas.language import Text
 from schemas.site import Site
 from schemas.text_fields import FreeText, Html
-from schemas.zones import parse_zone
+from schemas.values.dates import show
+from schemas.values.zones import parse_zone
 
 
 def describe(text: Text, **more: Any) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, time
 from typing import Any
 
-from schemas.dates import Moment
 from schemas.errors import InvalidFields
 from schemas.language import Text
 from schemas.site import Site
-from schemas.zones import Zone, parse_zone
+from schemas.values.dates import Moment
+from schemas.values.zones import Zone, parse_zone
 
 TIME_FIELDS = ("start_date", "end_date", "timezone", "all_day")
 

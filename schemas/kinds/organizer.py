@@ -8,8 +8,7 @@ from typing import Any
 from marshmallow import fields
 
 from schemas.kind import Document, Kind, RenderContext
-from schemas.language import Text
-from schemas.post import (
+from schemas.kinds.post import (
     LinkedListInput,
     PostInput,
     PostResponse,
@@ -18,6 +17,7 @@ from schemas.post import (
     normalize_post,
     shown_texts,
 )
+from schemas.language import Text
 from schemas.text_fields import MailAddress, Name, PlainText, WebAddress
 
 CONTACT = ("phone", "website", "email")

@@ -9,8 +9,7 @@ from marshmallow import fields, validates_schema
 
 from schemas.fields import Flag, Number, need_both
 from schemas.kind import Document, Kind, RenderContext
-from schemas.language import Text
-from schemas.post import (
+from schemas.kinds.post import (
     LinkedListInput,
     PostInput,
     PostResponse,
@@ -20,6 +19,7 @@ from schemas.post import (
     normalize_post,
     shown_texts,
 )
+from schemas.language import Text
 from schemas.site import Site
 from schemas.text_fields import Name, Numeral, PlainText, WebAddress
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from schemas.kind import Kind
+from schemas.kinds.term import TermInput, TermListInput, TermResponse, normalize, represent
 from schemas.language import Text
-from schemas.term import TermInput, TermListInput, TermResponse, normalize, represent
 
 TAG = Kind(
     name="tag",

@@ -9,8 +9,8 @@ from marshmallow import fields
 
 from schemas.fields import Choice, Flag, Many, Whole
 from schemas.kind import Document, Input, Kind, ListInput, RenderContext, ResponseSchema
+from schemas.kinds.post import describe, shown_warnings
 from schemas.language import Text
-from schemas.post import describe, shown_warnings
 from schemas.site import Site
 from schemas.text_fields import FreeText, Html, Name, SlugText
 

@@ -10,18 +10,18 @@ from typing import Any
 from marshmallow import fields
 
 from schemas.caller import Caller
-from schemas.category import CATEGORY
-from schemas.costs import read_cost
-from schemas.dates import details, show
 from schemas.kind import Document, Kind, RenderContext, ResponseSchema
+from schemas.kinds.category import CATEGORY
+from schemas.kinds.organizer import ORGANIZER
+from schemas.kinds.post import PostResponse, describe, envelope, shown_texts, shown_time
+from schemas.kinds.tag import TAG
+from schemas.kinds.venue import VENUE
 from schemas.language import Text
-from schemas.organizer import ORGANIZER
-from schemas.post import PostResponse, describe, envelope, shown_texts, shown_time
 from schemas.site import Site
-from schemas.tag import TAG
-from schemas.text_normalization import sort_key
-from schemas.venue import VENUE
-from schemas.zones import parse_zone
+from schemas.values.costs import read_cost
+from schemas.values.dates import details, show
+from schemas.values.text_normalization import sort_key
+from schemas.values.zones import parse_zone
 
 LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGANIZER}
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import cast
 
 from schemas.language import Text
-from schemas.zones import Zone
+from schemas.values.zones import Zone
 
 MAX_DATE_CHARS = 64
 EPOCH = datetime(1970, 1, 1)

@@ -7,21 +7,21 @@ from typing import Any
 
 from marshmallow import validates_schema
 
-from schemas.category import CATEGORY
-from schemas.costs import read_cost
-from schemas.dates import Moment
-from schemas.event_representation import FLAGS, LINKED, EventResponse, json_ld, represent
-from schemas.event_times import normalize_times
 from schemas.fields import Choice, CostField, Flag, Many, Number, Statuses, When, Whole, Zoned, need_both
 from schemas.kind import Document, Kind, ListInput
+from schemas.kinds.category import CATEGORY
+from schemas.kinds.event_representation import FLAGS, LINKED, EventResponse, json_ld, represent
+from schemas.kinds.event_times import normalize_times
+from schemas.kinds.organizer import ORGANIZER
+from schemas.kinds.post import PostInput, describe, flag, normalize_post
+from schemas.kinds.tag import TAG
+from schemas.kinds.venue import VENUE
 from schemas.language import Text
 from schemas.links import PostLinks, TermLinks
-from schemas.organizer import ORGANIZER
-from schemas.post import PostInput, describe, flag, normalize_post
 from schemas.site import Site
-from schemas.tag import TAG
 from schemas.text_fields import FreeText, Html, Name, SlugText, WebAddress
-from schemas.venue import VENUE
+from schemas.values.costs import read_cost
+from schemas.values.dates import Moment
 
 DATE_FILTERS = ("start_date", "end_date", "starts_before", "starts_after", "ends_before", "ends_after")
 FEED_BEGINS = timedelta(days=30)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from schemas.language import Text
-from schemas.sanitizing import plain_text
+from schemas.values.sanitizing import plain_text
 
 MAX_COST_CHARS = 500
 MAX_DIGITS = 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from schemas.fields import Whole
 from schemas.kind import Kind
+from schemas.kinds.post import describe
+from schemas.kinds.term import TermInput, TermListInput, TermResponse, normalize, represent
 from schemas.language import Text
-from schemas.post import describe
-from schemas.term import TermInput, TermListInput, TermResponse, normalize, represent
 
 
 class CategoryInput(TermInput):

@@ -11,7 +11,7 @@ import nh3
 from linkify_it import LinkifyIt
 from markupsafe import Markup, escape
 
-from schemas.sanitizing import without_unclosed
+from schemas.values.sanitizing import without_unclosed
 
 TABLES = ("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td")
 LISTS = ("ul", "ol", "li", "dl", "dt", "dd")
