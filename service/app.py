@@ -10,8 +10,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from config import Settings
-from handlers import api_description, health, index, static_pages
+from handlers import health, index
 from handlers.changes import ChangesHandlers
+from handlers.docs import api_description
+from handlers.docs import page as docs_page
 from handlers.editor import routes as editor
 from handlers.pages import routes as pages
 from handlers.pages.errors import ErrorPages
@@ -58,7 +60,7 @@ def create_app(settings: Settings, store: Store) -> web.Application:
         mount(app, prefix, route_table(replace(store.site, namespace=prefix), store, shared))
     app.add_routes(pages.routes(store, store.site, shared))
     app.add_routes(editor.routes(store, store.site, shared, store.tokens.caller))
-    app.add_routes(static_pages.routes(store.site))
+    app.add_routes(docs_page.routes(store.site))
     app.add_routes(health.routes(store))
     app[SAMPLER] = sampler_of(store, shared, in_flight)
     app.add_routes(exposition.routes(Scrapers(settings, store.tokens), app[SAMPLER]))

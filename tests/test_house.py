@@ -73,7 +73,8 @@ def test_imports_of_the_database_layer_run_one_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "home"), [("motor", "service/mongo"), ("aiohttp_apispec", "handlers/api_description.py")]
+    ("library", "home"),
+    [("motor", "service/mongo"), ("aiohttp_apispec", "handlers/docs/api_description.py")],
 )
 def test_a_library_has_one_user(library: str, home: str) -> None:
     users = [path for path in FILES if any(name.split(".")[0] == library for name in imported(path))]

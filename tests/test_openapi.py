@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from handlers import api_description
+from handlers.docs import api_description
 from schemas import KINDS, Kind
 from schemas.language import LANGUAGES
 from service.http.errors import STATUS_AND_CODE

@@ -17,8 +17,8 @@ ASSETS = {
     "swagger-ui-bundle.js": ("swagger_ui", "text/javascript; charset=utf-8"),
     "swagger-ui.css": ("swagger_ui", "text/css; charset=utf-8"),
     "favicon-32x32.png": ("swagger_ui", "image/png"),
-    "start.js": ("docs", "text/javascript; charset=utf-8"),
-    "kalends.css": ("docs", "text/css; charset=utf-8"),
+    "start.js": ("assets", "text/javascript; charset=utf-8"),
+    "kalends.css": ("assets", "text/css; charset=utf-8"),
 }
 """Files of the documentation page, each with its folder and content type."""
 CONTENT_SECURITY_POLICY = (
@@ -34,11 +34,11 @@ def asset(name: str) -> PreparedResponse:
 
 
 def content(folder: str, name: str) -> bytes:
-    return files("handlers").joinpath(folder, name).read_bytes()
+    return files("handlers.docs").joinpath(folder, name).read_bytes()
 
 
 def docs_page(site: Site) -> PreparedResponse:
-    page = content("docs", "index.html").decode().format(namespace=site.namespace.lstrip("/"))
+    page = content("assets", "index.html").decode().format(namespace=site.namespace.lstrip("/"))
     headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
     return static_response(page.encode(), "text/html; charset=utf-8", headers)
 

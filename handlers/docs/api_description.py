@@ -14,11 +14,11 @@ from aiohttp import web
 from aiohttp_apispec import AiohttpApiSpec, docs, querystring_schema, request_schema
 from marshmallow.fields import Field
 
-from handlers.examples import example_id, example_slug, list_example, record_example
-from handlers.openapi import JSON, openapi, swagger
+from handlers.docs.examples import example_id, example_slug, list_example, record_example
+from handlers.docs.openapi import JSON, openapi, swagger
+from handlers.docs.response_schemas import AnyResponse, ErrorResponse, response_schema
 from handlers.prepared_response import PreparedResponse
 from handlers.requests import language_of
-from handlers.response_schemas import AnyResponse, ErrorResponse, response_schema
 from handlers.responses import static_response, to_json
 from handlers.routes import Operation
 from schemas import KINDS
