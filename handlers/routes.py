@@ -10,10 +10,10 @@ from aiohttp.typedefs import Handler
 from marshmallow import Schema
 
 from handlers.changes import EVENT_STREAM, ChangesHandlers
-from handlers.conditions import IDEMPOTENCY_KEY
 from handlers.feeds import FeedHandlers
-from handlers.negotiation import negotiating
 from handlers.records import Caches, EventReadInput, PasswordInput, RecordHandlers
+from handlers.responses.conditions import IDEMPOTENCY_KEY
+from handlers.responses.negotiation import negotiating
 from handlers.store_protocol import Store
 from schemas import errors
 from schemas.changes import ChangesInput, ChangesResponse

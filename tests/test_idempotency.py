@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handlers.conditions import parsed_key
+from handlers.responses.conditions import parsed_key
 from schemas import KINDS, Kind
 from schemas.errors import InvalidFields
 from service.store.records import idempotency

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from handlers import feeds, streamed_response
-from handlers.streamed_response import StreamedResponse
+from handlers import feeds
+from handlers.responses import streamed_response
+from handlers.responses.streamed_response import StreamedResponse
 from service.http import in_flight
 from service.process.shutdown import Urgency
 from tests.checker import DEADLINE

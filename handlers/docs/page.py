@@ -8,8 +8,8 @@ from importlib.resources import files
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from handlers.prepared_response import PreparedResponse
 from handlers.responses import static_response
+from handlers.responses.prepared_response import PreparedResponse
 from schemas.errors import NoRoute
 from schemas.site import Site
 

@@ -11,8 +11,8 @@ from aiohttp import web
 from handlers.pages.context import PageContext, page_context
 from handlers.pages.events import EventFinder
 from handlers.pages.rendering import html_response
-from handlers.prepared_response import PreparedResponse
 from handlers.records import Caches
+from handlers.responses.prepared_response import PreparedResponse
 from handlers.store_protocol import Store
 from schemas import BY_PLURAL, KINDS
 from schemas.caller import EVERYBODY, Caller, Role

@@ -6,7 +6,6 @@ from typing import Any
 
 from aiohttp import web
 
-from handlers.conditions import form_conditions
 from handlers.editor.conflicts import replaced_version
 from handlers.editor.conversions import as_line
 from handlers.editor.form_pages import REFUSED, FormPages, id_in
@@ -17,6 +16,7 @@ from handlers.editor.times import skipped_times
 from handlers.editor.undo import undo_values
 from handlers.records import require_writer
 from handlers.requests import body_values
+from handlers.responses.conditions import form_conditions
 from schemas.errors import Forbidden, PasswordNeeded, PreconditionFailed
 from schemas.kind import Document, Kind
 from schemas.preconditions import Preconditions

@@ -18,8 +18,8 @@ from handlers.pages.grid import MAX_ROWS, weeks_of
 from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of, shared_day, whole_weeks
 from handlers.pages.rendering import html_response
 from handlers.pages.venue_map import map_values
-from handlers.prepared_response import PreparedResponse
 from handlers.records import Caches
+from handlers.responses.prepared_response import PreparedResponse
 from handlers.store_protocol import Store
 from handlers.time_slices import let_others_run
 from schemas import CATEGORY

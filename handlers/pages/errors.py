@@ -12,9 +12,9 @@ from handlers.pages.context import PageContext
 from handlers.pages.meta import Meta
 from handlers.pages.records import password_form
 from handlers.pages.rendering import html_response
-from handlers.prepared_response import OutgoingResponse, PreparedResponse
 from handlers.records import CALLER
 from handlers.requests import language_of
+from handlers.responses.prepared_response import OutgoingResponse, PreparedResponse
 from schemas.caller import PUBLIC
 from schemas.errors import NoRoute, PasswordNeeded
 from schemas.kind import Document

@@ -17,9 +17,9 @@ from handlers.pages.event_times import ShownEvent
 from handlers.pages.facts import facts_of, filter_of, map_of
 from handlers.pages.meta import Meta, image_address
 from handlers.pages.rendering import html_response
-from handlers.prepared_response import PreparedResponse
 from handlers.records import path_ref
 from handlers.requests import body_values
+from handlers.responses.prepared_response import PreparedResponse
 from handlers.store_protocol import Store
 from schemas import EVENT, ORGANIZER, VENUE
 from schemas.errors import NOUNS, NotAccessible, NotFound, PasswordNeeded, Trashed

@@ -11,9 +11,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 from pymongo.errors import PyMongoError
 
-from handlers.prepared_response import OutgoingResponse, PreparedResponse
 from handlers.requests import language_of
 from handlers.responses import json_response
+from handlers.responses.prepared_response import OutgoingResponse, PreparedResponse
 from schemas import errors
 from schemas.errors import Problem
 from schemas.language import Text, translate
