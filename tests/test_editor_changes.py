@@ -283,7 +283,7 @@ async def test_categories_are_a_tree(api: Api) -> None:
 
 
 async def test_more_categories_than_a_tree_shows_are_paged(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 29)
+    monkeypatch.setattr("handlers.editor.forms.choices.MAX_OPTIONS", 29)
     for number in range(30):
         await api.made("categories", name=f"Category {number:02}")
     editor = Editor(api)
@@ -292,7 +292,7 @@ async def test_more_categories_than_a_tree_shows_are_paged(api: Api, monkeypatch
     assert ["Category 24" in first.text, "Category 25" in first.text] == [True, False]
     second = (await editor.get("/edit/categories?page=2")).text
     assert ["Category 24" in second, "Category 25" in second, "Category 29" in second] == [False, True, True]
-    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 30)
+    monkeypatch.setattr("handlers.editor.forms.choices.MAX_OPTIONS", 30)
     text = (await editor.get("/edit/categories")).text
     assert ["Category 29" in text, 'rel="next"' in text] == [True, False]
 

@@ -440,7 +440,7 @@ async def test_the_api_description_has_nothing_of_the_forms(api: Api, path: str)
 async def test_a_parent_that_the_list_does_not_reach_is_kept(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 2)
+    monkeypatch.setattr("handlers.editor.forms.choices.MAX_OPTIONS", 2)
     await api.made("categories", name="Art")
     await api.made("categories", name="Books")
     parent = await api.made("categories", name="Zoo")
@@ -460,7 +460,7 @@ async def test_records_that_the_options_do_not_reach_are_typed_by_id(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert 'placeholder="ID"' not in (await Editor(api).get("/edit/events/new")).text
-    monkeypatch.setattr("handlers.editor.choices.MAX_OPTIONS", 1)
+    monkeypatch.setattr("handlers.editor.forms.choices.MAX_OPTIONS", 1)
     await api.made("venues", venue="Arena")
     await api.made("categories", name="Art")
     venue, category = await api.made("venues", venue="Zoo"), await api.made("categories", name="Zumba")

@@ -7,9 +7,9 @@ from typing import Any
 
 from aiohttp import web
 
-from handlers.editor.choices import Choices
 from handlers.editor.conflicts import merge, plain
 from handlers.editor.forms import Form, empty_form, record_form
+from handlers.editor.forms.choices import Choices
 from handlers.editor.frame import Frame, kind_of
 from handlers.editor.lists import may_write
 from handlers.editor.notes import add_notes

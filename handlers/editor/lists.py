@@ -9,8 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
-from handlers.editor import choices
-from handlers.editor.choices import STATUSES, Choices, has_tree
+from handlers.editor.forms import choices
+from handlers.editor.forms.choices import STATUSES, Choices, has_tree
 from handlers.editor.frame import EDITABLE, EVERY_EVENT, Frame, edit_link, kind_of, may_create, see_other
 from handlers.pages.calendar import page_number
 from handlers.pages.context import PageContext

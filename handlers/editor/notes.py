@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from handlers.editor.forms import Form
-from handlers.editor.times import Note, note_of, zone_of
+from handlers.editor.forms.times import Note, note_of, zone_of
 from handlers.pages.context import PageContext
 from schemas.language import Text, translate
 from schemas.values.costs import read_cost

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from handlers.editor.forms.times import Note, note_of, read_zone
 from handlers.editor.frame import Frame
 from handlers.editor.notes import cost_note
-from handlers.editor.times import Note, note_of, read_zone
 from handlers.responses import json_response
 
 MAX_TYPED = 500

@@ -7,12 +7,12 @@ from typing import Any
 from aiohttp import web
 
 from handlers.editor.conflicts import replaced_version
-from handlers.editor.conversions import as_line
 from handlers.editor.form_pages import REFUSED, FormPages, id_in
 from handlers.editor.forms import Form
+from handlers.editor.forms.conversions import as_line
+from handlers.editor.forms.times import skipped_times
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
 from handlers.editor.records import ask_password, find, password_in, unlock, was_in
-from handlers.editor.times import skipped_times
 from handlers.editor.undo import undo_values
 from handlers.records import require_writer
 from handlers.requests import body_values

@@ -6,12 +6,12 @@ from typing import Any
 
 from aiohttp import web
 
-from handlers.editor.conversions import ids_of
 from handlers.editor.form_pages import id_in
 from handlers.editor.forms import Form
+from handlers.editor.forms.conversions import ids_of
+from handlers.editor.forms.times import with_times
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
 from handlers.editor.records import ask_password, find_own, password_in
-from handlers.editor.times import with_times
 from handlers.records import require_writer
 from handlers.requests import body_values
 from schemas.errors import InvalidFields, PasswordNeeded, PreconditionFailed, Problems

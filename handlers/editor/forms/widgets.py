@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from marshmallow.fields import Field
 
-from handlers.editor.conversions import (
+from handlers.editor.forms.conversions import (
     Raw,
     as_flag,
     as_line,
@@ -30,7 +30,7 @@ from handlers.editor.conversions import (
 from schemas import fields, links, text_fields
 
 if TYPE_CHECKING:
-    from handlers.editor.form_fields import FormField
+    from handlers.editor.forms.form_fields import FormField
 
 
 @dataclass(frozen=True)

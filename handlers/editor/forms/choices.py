@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from handlers.editor.form_fields import FormField, Option
 from handlers.editor.forms import Form
+from handlers.editor.forms.form_fields import FormField, Option
 from handlers.pages.context import PageContext
 from handlers.pages.events import EventFinder
 from handlers.pages.filters import in_tree_order

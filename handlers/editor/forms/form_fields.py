@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 from marshmallow.fields import Field
 
-from handlers.editor.conversions import Raw
-from handlers.editor.widgets import Widget, widget_of
+from handlers.editor.forms.conversions import Raw
+from handlers.editor.forms.widgets import Widget, widget_of
 from schemas.caller import Caller
 from schemas.kind import Input, Kind, reader_of
 from schemas.links import PostLinks
