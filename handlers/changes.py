@@ -13,7 +13,7 @@ from aiohttp import web
 from handlers.records import CALLER, Caches
 from handlers.requests import query_values
 from handlers.responses import static_response, to_json
-from handlers.responses.streamed_response import StreamedResponse
+from handlers.responses.streamed import StreamedResponse
 from handlers.store_protocol import ChangesPage, Store, VisibleChange
 from schemas.changes import ChangesInput, kinds_of
 from schemas.errors import Problem, Problems, Unavailable

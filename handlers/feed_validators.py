@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from aiohttp import web
 
 from handlers.responses import representation_tag
-from handlers.responses.prepared_response import LastModified, PreparedResponse, not_modified
+from handlers.responses.prepared import LastModified, PreparedResponse, not_modified
 from handlers.store_protocol import Scan
 from schemas.kind import RenderContext
 from schemas.site import Site

@@ -20,16 +20,16 @@ from handlers.feed_validators import (
 )
 from handlers.records import CALLER, Caches, PasswordInput, path_ref, sent_password
 from handlers.requests import query_pairs, query_values, values_of
+from handlers.responses.cache import View, expires_at, record_tag
 from handlers.responses.negotiation import requested_format
-from handlers.responses.prepared_response import (
+from handlers.responses.prepared import (
     LastModified,
     OutgoingResponse,
     PreparedResponse,
     not_modified,
     not_modified_since,
 )
-from handlers.responses.response_cache import View, expires_at, record_tag
-from handlers.responses.streamed_response import StreamedResponse
+from handlers.responses.streamed import StreamedResponse
 from handlers.store_protocol import Scan, Store
 from schemas.formats import Feed, Format, formats_of
 from schemas.kind import Document, Kind, RenderContext, load_valid

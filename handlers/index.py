@@ -13,7 +13,7 @@ from marshmallow.fields import Field
 
 from handlers.requests import language_of
 from handlers.responses import static_response, to_json
-from handlers.responses.prepared_response import PreparedResponse
+from handlers.responses.prepared import PreparedResponse
 from handlers.routes import Operation
 from schemas.kind import Document, Input
 from schemas.kinds.post import describe

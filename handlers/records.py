@@ -15,14 +15,7 @@ from aiohttp.typedefs import Handler
 from handlers.feed_validators import dated
 from handlers.requests import body_values, language_of, query_pairs, query_values, values_of
 from handlers.responses import list_response, record_response
-from handlers.responses.conditions import (
-    IDEMPOTENCY_REPLAYED,
-    NESTED_TOO_DEEPLY,
-    creation_conditions,
-    preconditions,
-)
-from handlers.responses.prepared_response import PreparedResponse, not_modified
-from handlers.responses.response_cache import (
+from handlers.responses.cache import (
     ByteCache,
     FragmentCache,
     PageCache,
@@ -31,6 +24,13 @@ from handlers.responses.response_cache import (
     read_response,
     record_tag,
 )
+from handlers.responses.conditions import (
+    IDEMPOTENCY_REPLAYED,
+    NESTED_TOO_DEEPLY,
+    creation_conditions,
+    preconditions,
+)
+from handlers.responses.prepared import PreparedResponse, not_modified
 from handlers.store_protocol import Head, Ref, Store
 from handlers.time_slices import let_others_run
 from schemas.caller import Caller, Role

@@ -18,7 +18,7 @@ from handlers.editor import routes as editor
 from handlers.pages import routes as pages
 from handlers.pages.errors import ErrorPages
 from handlers.records import Caches, caches
-from handlers.responses.response_cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
+from handlers.responses.cache import FRAGMENT_BYTES, RESPONSE_BYTES, ByteCache
 from handlers.routes import Operation, changes_operations, operations
 from schemas import KINDS
 from schemas.site import Site

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import ClientError, ClientResponse, ClientSession
 from pymongo.errors import AutoReconnect, NetworkTimeout
 
-from handlers.responses.streamed_response import StreamedResponse
+from handlers.responses.streamed import StreamedResponse
 from schemas.changes import ChangesInput
 from schemas.kind import load
 from schemas.site import Site

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from handlers.responses.prepared_response import DEFAULT_HEADERS, PreparedResponse, header_lines
+from handlers.responses.prepared import DEFAULT_HEADERS, PreparedResponse, header_lines
 from tests.checker import DEADLINE
 from tests.conftest import Api
 from tests.wire import Wire, connected

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handlers.responses.response_cache import ENTRY_BYTES, ByteCache, FragmentCache
+from handlers.responses.cache import ENTRY_BYTES, ByteCache, FragmentCache
 from schemas import EVENT
 from schemas.caller import PUBLIC
 from schemas.kind import RenderContext

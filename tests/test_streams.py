@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from handlers import feeds
-from handlers.responses import streamed_response
-from handlers.responses.streamed_response import StreamedResponse
+from handlers.responses import streamed
+from handlers.responses.streamed import StreamedResponse
 from service.http import in_flight
 from service.process.shutdown import Urgency
 from tests.checker import DEADLINE
@@ -149,7 +149,7 @@ async def test_requests_after_a_stream_still_have_a_time_limit(
 async def test_a_client_that_stops_reading_is_disconnected(
     make_api: MakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streamed_response, "STALL_SECONDS", 0.2)
+    monkeypatch.setattr(streamed, "STALL_SECONDS", 0.2)
     is_closed = asyncio.Event()
 
     async def flood(*_: Any) -> AsyncGenerator[bytes]:

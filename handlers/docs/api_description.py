@@ -19,7 +19,7 @@ from handlers.docs.openapi import JSON, openapi, swagger
 from handlers.docs.response_schemas import AnyResponse, ErrorResponse, response_schema
 from handlers.requests import language_of
 from handlers.responses import static_response, to_json
-from handlers.responses.prepared_response import PreparedResponse
+from handlers.responses.prepared import PreparedResponse
 from handlers.routes import Operation
 from schemas import KINDS
 from schemas.errors import Problem, TooMany, Unauthenticated, Unavailable

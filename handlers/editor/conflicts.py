@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handlers.editor.forms import Form
-from handlers.editor.forms.form_fields import FormField
+from handlers.editor.forms.fields import FormField
 from handlers.editor.records import version_in, was_in
 from handlers.pages.context import PageContext
 from schemas.language import Text

@@ -12,7 +12,7 @@ from handlers.pages.context import PageContext, page_context
 from handlers.pages.events import EventFinder
 from handlers.pages.rendering import html_response
 from handlers.records import Caches
-from handlers.responses.prepared_response import PreparedResponse
+from handlers.responses.prepared import PreparedResponse
 from handlers.store_protocol import Store
 from schemas import BY_PLURAL, KINDS
 from schemas.caller import EVERYBODY, Caller, Role

@@ -19,7 +19,7 @@ from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of,
 from handlers.pages.rendering import html_response
 from handlers.pages.venue_map import map_values
 from handlers.records import Caches
-from handlers.responses.prepared_response import PreparedResponse
+from handlers.responses.prepared import PreparedResponse
 from handlers.store_protocol import Store
 from handlers.time_slices import let_others_run
 from schemas import CATEGORY

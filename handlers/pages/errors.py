@@ -14,7 +14,7 @@ from handlers.pages.records import password_form
 from handlers.pages.rendering import html_response
 from handlers.records import CALLER
 from handlers.requests import language_of
-from handlers.responses.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.responses.prepared import OutgoingResponse, PreparedResponse
 from schemas.caller import PUBLIC
 from schemas.errors import NoRoute, PasswordNeeded
 from schemas.kind import Document

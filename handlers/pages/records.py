@@ -19,7 +19,7 @@ from handlers.pages.meta import Meta, image_address
 from handlers.pages.rendering import html_response
 from handlers.records import path_ref
 from handlers.requests import body_values
-from handlers.responses.prepared_response import PreparedResponse
+from handlers.responses.prepared import PreparedResponse
 from handlers.store_protocol import Store
 from schemas import EVENT, ORGANIZER, VENUE
 from schemas.errors import NOUNS, NotAccessible, NotFound, PasswordNeeded, Trashed

@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from handlers.pages.context import PageContext
 from handlers.responses import entity_tag, static_response
-from handlers.responses.prepared_response import DEFAULT_HEADERS, PreparedResponse
+from handlers.responses.prepared import DEFAULT_HEADERS, PreparedResponse
 from schemas.errors import NoRoute
 from schemas.language import LANGUAGES
 

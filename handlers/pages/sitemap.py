@@ -13,7 +13,7 @@ from aiohttp import web
 from handlers.pages.calendar import CalendarPages
 from handlers.requests import values_of
 from handlers.responses import entity_tag, static_response
-from handlers.responses.prepared_response import PreparedResponse
+from handlers.responses.prepared import PreparedResponse
 from handlers.store_protocol import Page, Store
 from schemas import BY_PLURAL, EVENT, KINDS, Kind
 from schemas.caller import PUBLIC

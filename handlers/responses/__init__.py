@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from handlers.responses.prepared_response import LastModified, OutgoingResponse, PreparedResponse
+from handlers.responses.prepared import LastModified, OutgoingResponse, PreparedResponse
 from schemas.kind import Document, Kind, RenderContext
 from schemas.values.dates import http_date
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from handlers.responses.prepared_response import CODINGS, sent_header, sent_time
+from handlers.responses.prepared import CODINGS, sent_header, sent_time
 from schemas.caller import Caller
 from schemas.errors import InvalidFields, InvalidJson
 from schemas.kind import Kind

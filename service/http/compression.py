@@ -12,9 +12,9 @@ from typing import cast
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from handlers.responses.prepared_response import OutgoingResponse, PreparedResponse, compressed_tag
-from handlers.responses.response_cache import ByteCache
-from handlers.responses.streamed_response import StreamedResponse
+from handlers.responses.cache import ByteCache
+from handlers.responses.prepared import OutgoingResponse, PreparedResponse, compressed_tag
+from handlers.responses.streamed import StreamedResponse
 from handlers.time_slices import let_others_run
 
 MIN_COMPRESSIBLE_BYTES = 1000

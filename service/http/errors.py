@@ -13,7 +13,7 @@ from pymongo.errors import PyMongoError
 
 from handlers.requests import language_of
 from handlers.responses import json_response
-from handlers.responses.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.responses.prepared import OutgoingResponse, PreparedResponse
 from schemas import errors
 from schemas.errors import Problem
 from schemas.language import Text, translate

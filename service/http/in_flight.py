@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from config import Settings
-from handlers.responses.streamed_response import StreamedResponse
+from handlers.responses.streamed import StreamedResponse
 from handlers.time_slices import let_others_run
 from schemas.errors import Unavailable
 from schemas.language import Text

@@ -18,7 +18,7 @@ from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
 from config import Settings
 from handlers.requests import language_of
-from handlers.responses.streamed_response import StreamedResponse
+from handlers.responses.streamed import StreamedResponse
 from schemas.errors import BadRequest, ExpectationFailed, Problem
 from schemas.language import Text
 from service.http.errors import problem_response, response_to

@@ -9,7 +9,7 @@ from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
 from handlers.records import CALLER
-from handlers.responses.prepared_response import OutgoingResponse, PreparedResponse
+from handlers.responses.prepared import OutgoingResponse, PreparedResponse
 from service.metrics import PATH
 from service.metrics.access import Scrapers
 from service.metrics.processes import scraped_registry

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from handlers.editor.forms.form_fields import FormField, digest_of, fields_of
+from handlers.editor.forms.fields import FormField, digest_of, fields_of
 from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Document, Kind, load_valid, reader_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from handlers.editor.forms import Form
-from handlers.editor.forms.form_fields import FormField, Option
+from handlers.editor.forms.fields import FormField, Option
 from handlers.pages.context import PageContext
 from handlers.pages.events import EventFinder
 from handlers.pages.filters import in_tree_order

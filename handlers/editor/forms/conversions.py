@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import links
 
 if TYPE_CHECKING:
-    from handlers.editor.forms.form_fields import FormField
+    from handlers.editor.forms.fields import FormField
 
 Raw = str | list[str]
 """What an input holds: a text, or the values of several inputs with the same name."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from handlers.editor.forms import Form
-from handlers.editor.forms.form_fields import FormField
+from handlers.editor.forms.fields import FormField
 from handlers.pages.context import PageContext
 from schemas.kinds.event_times import TIME_FIELDS
 from schemas.language import Text, translate

@@ -30,7 +30,7 @@ from handlers.editor.forms.conversions import (
 from schemas import fields, links, text_fields
 
 if TYPE_CHECKING:
-    from handlers.editor.forms.form_fields import FormField
+    from handlers.editor.forms.fields import FormField
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from handlers.responses.prepared_response import DEFAULT_HEADERS
+from handlers.responses.prepared import DEFAULT_HEADERS
 
 STALL_SECONDS = 60
 """A client that reads nothing for this long is disconnected."""

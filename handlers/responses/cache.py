@@ -11,7 +11,7 @@ import orjson
 from cachetools import LRUCache
 
 from handlers.responses import JSON, Fragment, RecordState, modified_at, representation_tag, to_json
-from handlers.responses.prepared_response import LastModified, PreparedResponse
+from handlers.responses.prepared import LastModified, PreparedResponse
 from handlers.store_protocol import Head, Ref, Store
 from handlers.time_slices import let_others_run
 from schemas.kind import Document, Kind, RenderContext
