@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.pages import calendar, events
-from handlers.pages.event_times import ShownEvent
-from handlers.pages.grid import GridDay, weeks_of
-from handlers.pages.periods import period_of
+from handlers.pages.calendar import events, views
+from handlers.pages.calendar.event_times import ShownEvent
+from handlers.pages.calendar.grid import GridDay, weeks_of
+from handlers.pages.calendar.periods import period_of
 from tests.conftest import Api, MakeApi
 
 VIEWS = ("month/2027-06", "week/2027-06-01", "day/2027-06-01", "list/2027-06-01")

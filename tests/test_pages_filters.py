@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from handlers.pages import calendar
+from handlers.pages.calendar import views
 from tests.conftest import Api
 from tests.editing import Parser
 from tests.test_pages_calendar import page, titles
@@ -48,7 +48,7 @@ def chips(html: str) -> list[tuple[str, str]]:
 async def test_the_form_shows_and_keeps_the_categories_of_the_address(
     api: Api, monkeypatch: pytest.MonkeyPatch, query: str, label: str
 ) -> None:
-    monkeypatch.setattr(calendar, "MAX_CATEGORIES", 2)
+    monkeypatch.setattr(views, "MAX_CATEGORIES", 2)
     for number in (1, 2, 3):
         await api.event(f"Event {number}", categories=[f"Cat {number}"])
     html = await page(api, f"/events/list/?{query}")

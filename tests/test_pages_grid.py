@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from handlers.pages import calendar, events
+from handlers.pages.calendar import events, views
 from tests.conftest import Api, MakeApi
 from tests.test_pages_calendar import days, page, titles
 

@@ -8,8 +8,8 @@ from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
+from handlers.pages.calendar.events import EventFinder
 from handlers.pages.context import PageContext, page_context
-from handlers.pages.events import EventFinder
 from handlers.pages.rendering import html_response
 from handlers.records import Caches
 from handlers.responses.prepared import PreparedResponse

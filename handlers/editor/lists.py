@@ -12,9 +12,9 @@ from aiohttp import web
 from handlers.editor.forms import choices
 from handlers.editor.forms.choices import STATUSES, Choices, has_tree
 from handlers.editor.frame import EDITABLE, EVERY_EVENT, Frame, edit_link, kind_of, may_create, see_other
-from handlers.pages.calendar import page_number
+from handlers.pages.calendar.event_times import ShownEvent
+from handlers.pages.calendar.views import page_number
 from handlers.pages.context import PageContext
-from handlers.pages.event_times import ShownEvent
 from handlers.pages.filters import in_tree_order
 from schemas.caller import Caller
 from schemas.errors import Forbidden

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from handlers.pages.calendar.events import EventFinder
 from handlers.pages.context import PageContext
-from handlers.pages.events import EventFinder
 from schemas.kind import Document, Kind, load
 
 MAX_LINKS = 100

@@ -10,10 +10,10 @@ from typing import Any
 from aiohttp import web
 from markupsafe import Markup
 
-from handlers.pages.calendar import CalendarPages
+from handlers.pages.calendar.event_times import ShownEvent
+from handlers.pages.calendar.views import CalendarPages
 from handlers.pages.category_links import category_links
 from handlers.pages.context import PageContext, page_context
-from handlers.pages.event_times import ShownEvent
 from handlers.pages.facts import facts_of, filter_of, map_of
 from handlers.pages.meta import Meta, image_address
 from handlers.pages.rendering import html_response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from handlers.pages.calendar import CalendarPages
+from handlers.pages.calendar.views import CalendarPages
 from handlers.pages.records import RecordPages
 from handlers.pages.rendering import send_asset
 from handlers.pages.sitemap import SitemapPages

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from aiohttp import web
 
-from handlers.pages.calendar import CalendarPages
+from handlers.pages.calendar.views import CalendarPages
 from handlers.requests import values_of
 from handlers.responses import entity_tag, static_response
 from handlers.responses.prepared import PreparedResponse

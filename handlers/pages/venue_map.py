@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
+from handlers.pages.calendar.event_times import ShownEvent
+from handlers.pages.calendar.events import MAX_IN_GRID, EventFinder
 from handlers.pages.context import PageContext
-from handlers.pages.event_times import ShownEvent
-from handlers.pages.events import MAX_IN_GRID, EventFinder
 from handlers.pages.maps import Place, VenueMap
 from schemas.kind import Document
 

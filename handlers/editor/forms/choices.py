@@ -7,8 +7,8 @@ from typing import Any
 
 from handlers.editor.forms import Form
 from handlers.editor.forms.fields import FormField, Option
+from handlers.pages.calendar.events import EventFinder
 from handlers.pages.context import PageContext
-from handlers.pages.events import EventFinder
 from handlers.pages.filters import in_tree_order
 from schemas.caller import Caller
 from schemas.kind import Document, Kind, load, reader_of

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from handlers.pages.event_times import ShownEvent
-from handlers.pages.periods import Period, begin_of_week
+from handlers.pages.calendar.event_times import ShownEvent
+from handlers.pages.calendar.periods import Period, begin_of_week
 
 MAX_ROWS = 4
 """Events that are shown on a day of a month; the others are counted."""

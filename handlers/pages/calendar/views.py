@@ -10,12 +10,20 @@ from typing import Any
 
 from aiohttp import web
 
+from handlers.pages.calendar.event_times import ShownEvent
+from handlers.pages.calendar.events import MAX_IN_GRID, EventFinder
+from handlers.pages.calendar.grid import MAX_ROWS, weeks_of
+from handlers.pages.calendar.periods import (
+    VIEWS,
+    Period,
+    parse_day,
+    path_of,
+    period_of,
+    shared_day,
+    whole_weeks,
+)
 from handlers.pages.context import PageContext, page_context
-from handlers.pages.event_times import ShownEvent
-from handlers.pages.events import MAX_IN_GRID, EventFinder
 from handlers.pages.filters import category_options, chips
-from handlers.pages.grid import MAX_ROWS, weeks_of
-from handlers.pages.periods import VIEWS, Period, parse_day, path_of, period_of, shared_day, whole_weeks
 from handlers.pages.rendering import html_response
 from handlers.pages.venue_map import map_values
 from handlers.records import Caches

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import orjson
 
+from handlers.pages.calendar.event_times import ShownEvent
+from handlers.pages.calendar.periods import Period
 from handlers.pages.context import PageContext
-from handlers.pages.event_times import ShownEvent
-from handlers.pages.periods import Period
 from handlers.records import Caches
 from handlers.requests import values_of
 from handlers.store_protocol import Store
