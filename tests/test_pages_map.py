@@ -6,8 +6,8 @@ from math import cos, radians
 
 import pytest
 
-from handlers.pages.land import Box, land_within, rings
 from handlers.pages.maps import Place, VenueMap
+from handlers.pages.maps.land import Box, land_within, rings
 from tests.conftest import Api
 from tests.html_reader import HtmlReader
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, cos, hypot, radians, sqrt
 from typing import NamedTuple
 
-from handlers.pages.land import Box, Point, land_within
+from handlers.pages.maps.land import Box, Point, land_within
 
 STEPS = (30.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 """Distances of grid lines in degrees."""

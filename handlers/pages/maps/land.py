@@ -27,7 +27,7 @@ class Box(NamedTuple):
 @cache
 def rings() -> list[Ring]:
     """The coasts of continents and islands; the file says where they come from."""
-    stored = orjson.loads(files("handlers.pages").joinpath("land.json").read_bytes())["rings"]
+    stored = orjson.loads(files("handlers.pages.maps").joinpath("land.json").read_bytes())["rings"]
     return [
         [(x / 10, y / 10) for x, y in zip(accumulate(ring[::2]), accumulate(ring[1::2]), strict=True)]
         for ring in stored
