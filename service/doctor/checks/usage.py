@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from schemas.kind import Document, Kind
-from service.doctor.fields import are_counters
+from service.doctor.checks.fields import are_counters
 from service.doctor.findings import Finding, RecordCheck
 from service.doctor.scope import Scope
 from service.migrations.recount import Counted, snapshot_time, usage_counters

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from schemas import KINDS
 from schemas.kind import Document, Kind
+from service.doctor.checks.fields import is_slug
 from service.doctor.evidence import copied
-from service.doctor.fields import is_slug
 from service.doctor.findings import REMOVED, DatabaseCheck, Finding
 from service.doctor.mending import mend
 from service.doctor.scope import Scope

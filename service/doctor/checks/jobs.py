@@ -8,7 +8,7 @@ from functools import partial
 from schemas import BY_PLURAL
 from schemas.kind import Document
 from service.changes.change import REMOVED_TERMS
-from service.doctor.fields import is_number, is_time
+from service.doctor.checks.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.store.links.fanout import AFTER_RESTORE, FIELD, KEPT_FOR, WITH_NOW

@@ -12,7 +12,7 @@ from schemas.kind import Document
 from service.changes.change import ACTIONS
 from service.changes.feed import CHECKPOINT
 from service.changes.log_rows import LOG
-from service.doctor.fields import is_number, is_time
+from service.doctor.checks.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.migrations import log_progress
