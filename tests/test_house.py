@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,11 @@ def test_files_are_small() -> None:
     database = ("service/store/", "service/changes/", "service/mongo/")
     most = {name: 200 if name.startswith(database) else 300 for name in lengths}
     assert {name: length for name, length in lengths.items() if length > most[name]} == {}
+
+
+def test_folders_are_small() -> None:
+    modules = Counter(str(path.parent.relative_to(ROOT)) for path in FILES if path.name != "__init__.py")
+    assert {name: number for name, number in modules.items() if number > 16} == {}
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ async def test_a_month_with_very_many_events_shows_their_numbers(
     for day in (1, 1, 1, 2):
         await api.event(start_date=f"2027-06-0{day} 10:00:00", end_date=f"2027-06-0{day} 11:00:00")
     await api.event("Long", start_date="2027-06-01 10:00:00", end_date="2027-06-03 11:00:00")
-    for module in (calendar, events):
+    for module in (views, events):
         monkeypatch.setattr(module, "MAX_IN_GRID", 4)
     cells = days(await page(api, "/events/month/2027-06/"))
     shown = {

@@ -57,7 +57,7 @@ async def test_days_of_other_months_have_numbers_if_there_are_very_many_events(
 ) -> None:
     for day in ("2027-05-30", "2027-05-30", "2027-07-03"):
         await api.event(start_date=f"{day} 10:00:00", end_date=f"{day} 11:00:00")
-    for module in (calendar, events):
+    for module in (views, events):
         monkeypatch.setattr(module, "MAX_IN_GRID", 2)
     html = await page(api, "/events/month/2027-06/")
     assert re.findall(r"Events: (\d+)", html) == ["2", "1"]
