@@ -108,6 +108,33 @@ async def test_a_stream_that_breaks_is_opened_again_at_a_new_position(
     assert await feed.catch_up() != position
 
 
+async def test_a_stream_is_not_resumed_by_the_driver(store: Store) -> None:
+    """It would do so at a primary that may not have committed yet what the clock stands for."""
+    feed, database = store.feed, store.database
+    position = await feed.catch_up()
+    assert feed._stream
+    opened = [feed._stream.cursor_id]
+    await database.command({"killCursors": "$cmd.aggregate", "cursors": opened})
+    await database["tags"].insert_one({"_id": 1, "slug": "a"})
+    await feed.catch_up()
+    assert feed.has_changed("events", position), "changes may have been missed"
+
+
+async def test_a_stream_that_ended_with_its_database_is_opened_again(store: Store) -> None:
+    mongo, name = store.client, f"{store.database.name}_dropped"
+    dropped = ChangeFeed(mongo[name])
+    await mongo[name]["tags"].insert_one({"_id": 1, "slug": "a"})
+    await dropped.catch_up()
+    await mongo.drop_database(name)
+    await dropped.catch_up()
+    position = await dropped.catch_up()
+    await mongo[name]["tags"].insert_one({"_id": 2, "slug": "b"})
+    await dropped.catch_up()
+    assert dropped.has_changed("tags", position)
+    await dropped.close()
+    await mongo.drop_database(name)
+
+
 async def test_after_an_election_nothing_that_was_read_before_is_current(store: Store) -> None:
     feed, tags = store.feed, store.database["tags"]
     position, stream = await feed.catch_up(), feed._stream

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from bson import ObjectId, Timestamp
-from pymongo.change_stream import DatabaseChangeStream
+from pymongo.command_cursor import CommandCursor
 from pymongo.errors import PyMongoError
 
 from schemas import KINDS
@@ -37,7 +37,7 @@ class ChangeFeed:
 
     def __init__(self, database: Database) -> None:
         self._database = database.delegate
-        self._stream: DatabaseChangeStream[Document] | None = None
+        self._stream: CommandCursor[Document] | None = None
         self.clock = WriteClock(self._database)
         self.restores = Restores()
         self.time = Timestamp(0, 1)
@@ -152,14 +152,14 @@ class ChangeFeed:
         last, stream = self.clock.last, self._stream
         # After an election the cursor is on the old primary, which lags behind as a secondary. And what was
         # read from the new one before its clock may have been outdated.
-        is_new = stream is None or last is None or clock.election != last.election
+        is_new = stream is None or not stream.alive or last is None or clock.election != last.election
         if stream is None or is_new:
             self._stream, old = self._watch(clock.time), stream
             stream = self._stream
             close_stream(old)
         return is_new, self.restores.records_only(iter(stream.try_next, None))
 
-    def _watch(self, start: Timestamp) -> DatabaseChangeStream[Document]:
+    def _watch(self, start: Timestamp) -> CommandCursor[Document]:
         # By default a stream starts at the last applied write. It may be later than the majority commit
         # point, at which snapshots are taken: a write between the two would be in neither.
         checkpoint = self.restores.learn(self._database, CHECKPOINT, start)
@@ -167,8 +167,10 @@ class ChangeFeed:
         self.has_lost_changes |= checkpoint is None
         if checkpoint and not self.has_lost_changes:
             start = min(start, checkpoint["at"])
-        stream: DatabaseChangeStream[Document] = self._database.watch(
-            PIPELINE, batch_size=1000, max_await_time_ms=1, start_at_operation_time=start
+        # Not `watch`: it would resume at a new primary which has not committed yet what the clock stands for.
+        stage = {"$changeStream": {"startAtOperationTime": start}}
+        stream: CommandCursor[Document] = self._database.aggregate(
+            [stage, *PIPELINE], batchSize=1000, maxAwaitTimeMS=1
         )
         return stream
 

@@ -18,7 +18,7 @@ from motor.motor_asyncio import (
     AsyncIOMotorCollection,
     AsyncIOMotorDatabase,
 )
-from pymongo.change_stream import DatabaseChangeStream
+from pymongo.command_cursor import CommandCursor
 from pymongo.errors import ConfigurationError, InvalidURI, PyMongoError
 from pymongo.monitoring import CommandListener
 
@@ -130,7 +130,7 @@ def utc(time: Timestamp) -> datetime:
     return time.as_datetime().replace(tzinfo=None)
 
 
-def close_stream(stream: DatabaseChangeStream[Row] | None) -> None:
+def close_stream(stream: CommandCursor[Row] | None) -> None:
     """Close a change stream (blocking). Its server may be down: the driver would wait for it to return."""
     if stream:
         with pymongo.timeout(CLOSE_STREAM_SECONDS):
