@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from bson import Timestamp
 from pymongo.errors import OperationFailure
 
 from service.doctor.checks import STAGES
@@ -68,11 +67,11 @@ async def until(
 async def lose_changes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oplog does not reach back to the checkpoint: MongoDB refuses to open the change stream there."""
 
-    def refuses(*arguments: Any, start_at_operation_time: Timestamp, **options: Any) -> Any:
+    def refuses(*arguments: Any, **options: Any) -> Any:
         monkeypatch.undo()
         raise OperationFailure("too old", HISTORY_LOST)
 
     await store.feed.close()
-    monkeypatch.setattr(store.feed._database, "watch", refuses)
+    monkeypatch.setattr(store.feed._database, "aggregate", refuses)
     await store.feed.catch_up()
     assert store.feed.has_lost_changes
