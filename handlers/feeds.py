@@ -91,7 +91,7 @@ class FeedHandlers:
     def lists(self, query: Document, chosen: Format) -> list[Document]:
         """The list and, in some formats, the events of it that were cancelled lately."""
         whole = self.kind.feed_query(query, self.site)
-        if not chosen.with_cancelled or query.get("status"):
+        if not chosen.with_cancelled or "trash" in (query.get("status") or ()):
             return [whole]
         return [whole, whole | {"cancelled_since": beginning_of_today(self.site) - CANCELLED_SHOWN}]
 
@@ -125,8 +125,9 @@ def feed_view(feed: Feed, chosen: Format, statuses: list[str] | None, scan: Scan
 
     def shows(record: Mapping[str, Any]) -> bool:
         """Whether the caller sees a record, which may have been moved to the trash since it was found."""
-        if record["status"] == "trash" and not statuses:
-            return chosen.with_cancelled and caller.saw(record)
+        if record["status"] == "trash" and "trash" not in (statuses or ()):
+            is_of_list = not statuses or record.get("trashed_from") in statuses
+            return chosen.with_cancelled and is_of_list and caller.saw(record)
         return caller.sees(record)
 
     if not scan.is_complete:

@@ -182,6 +182,18 @@ async def test_an_event_in_the_trash_is_cancelled_for_those_who_saw_it(roles: di
     assert await found("public", search="gone") == {"publish gone": "CANCELLED"}
     assert "gone" not in roles["public"].text
     assert (await found("editor"))["draft gone"] == "CANCELLED"
+    # Of the requested statuses, as calendars of pages request them.
+    for who in ("public", "editor"):
+        assert await found(who, status="publish") == {
+            "publish kept": "CONFIRMED",
+            "publish gone": "CANCELLED",
+        }
+    assert await found("editor", status="draft") == {"draft kept": "TENTATIVE", "draft gone": "CANCELLED"}
+    assert await found("editor", status="trash,publish") == {
+        "publish kept": "CONFIRMED",
+        **{f"{status} gone": "CANCELLED" for status in gone},
+    }
+    assert roles["editor"].text.count("BEGIN:VEVENT") == 4
     assert "publish gone" not in await text(roles["public"], "/events.csv")
     change = {"$set": {"modified_utc": datetime(2026, 1, 1)}}
     await admin.store.database["events"].update_one({"_id": gone["publish"]}, change)

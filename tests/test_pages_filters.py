@@ -88,8 +88,8 @@ async def test_feeds_have_no_drafts_that_their_page_does_not_show(api: Api) -> N
     await api.event("Public")
     await api.event("Draft", status="draft")
     html = await page(api, "/events/list/")
-    for ending in ("rss", "atom"):
-        (address,) = set(re.findall(rf'href="([^"]*/events\.{ending}[^"]*)"', html))
+    for ending in ("rss", "atom", "ics"):
+        (address,) = set(re.findall(rf'href="(http:[^"]*/events\.{ending}[^"]*)"', html))
         _, feed = await api.send("GET", "/" + unescape(address).removeprefix(api.store.site.base_url))
         assert ("Public" in feed, "Draft" in feed) == (True, False), ending
     html = await page(api, "/events/list/?status[]=draft")

@@ -13,7 +13,6 @@ from handlers.pages.localization import Localization, localization
 from handlers.records import CALLER
 from handlers.requests import language_of, query_pairs
 from schemas.caller import Caller
-from schemas.formats.ical import ICALENDAR
 from schemas.kind import RenderContext
 from schemas.language import Text, translate
 from schemas.site import Site
@@ -112,15 +111,13 @@ class PageContext:
 
     def feed(self, ending: str) -> str:
         """The address of a feed with the filters of the page."""
-        sent = self.filters + self._published(ending)
+        sent = self.filters + self._published()
         query = f"?{urlencode(sent, quote_via=quote)}" if sent else ""
         return f"{self.site.api}/events.{ending}{query}"
 
-    def _published(self, ending: str) -> Pairs:
-        """The status that pages show by default: without it, feeds show drafts to those who see all. With it,
-        calendars would not show what was cancelled, so theirs are left as they are."""
-        is_needed = self.caller.sees_all and ending != ICALENDAR.ending and not self.values("status")
-        return [("status", "publish")] if is_needed else []
+    def _published(self) -> Pairs:
+        """The status that pages show by default: without it, feeds show drafts to those who see all."""
+        return [("status", "publish")] if self.caller.sees_all and not self.values("status") else []
 
 
 def page_context(request: web.Request, site: Site) -> PageContext:

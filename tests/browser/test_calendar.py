@@ -114,7 +114,7 @@ def test_search_finds_part_of_a_word(demo_service: Running, open_page: OpenPage)
 def test_subscribing_shows_addresses_with_the_filters(demo_service: Running, open_page: OpenPage) -> None:
     page = open_page(f"{demo_service.root}/?categories=concerts").page
     page.get_by_text("Subscribe").click()
-    address = f"{demo_service.api}/events.ics?categories=concerts"
+    address = f"{demo_service.api}/events.ics?categories=concerts&status=publish"
     expect(page.get_by_label("Address to copy")).to_have_value(address)
     link = page.get_by_role("link", name="In your calendar program")
     expect(link).to_have_attribute("href", re.sub("^http", "webcal", address))

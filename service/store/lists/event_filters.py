@@ -53,8 +53,8 @@ async def event_list(
     conditions = listed(query, caller)
     dates: list[Condition] | None = None
     with problems.gather():
-        since = query.get("cancelled_since")
-        conditions.append(cancelled(caller, since) if since else visible(caller, query.get("status")))
+        since, statuses = query.get("cancelled_since"), query.get("status")
+        conditions.append(cancelled(caller, since, statuses) if since else visible(caller, statuses))
     if query.get("include"):
         conditions.append({"_id": {"$in": query["include"]}})
     else:

@@ -133,14 +133,14 @@ def changed_after(query: Mapping[str, Any], site: Site, problems: Problems) -> l
         return []
 
 
-def cancelled(caller: Caller, since: datetime) -> Condition:
-    """Records that were moved to the trash since a time, and that the caller could see before. The rule of
-    `Caller.saw` in MongoDB's words."""
-    trashed: Condition = {"status": "trash", "modified_utc": {"$gte": since}}
-    if caller.sees_all:
-        return trashed
-    public = {"trashed_from": "publish"}
-    return trashed | ({"$or": [public, {"author": caller.own}]} if caller.own is not None else public)
+def cancelled(caller: Caller, since: datetime, statuses: list[str] | None) -> Condition:
+    """Records that were moved to the trash since a time, and that the caller could see before, with one of
+    the statuses. The rule of `Caller.saw` in MongoDB's words."""
+    before = {"trashed_from": {"$in": statuses}} if statuses else {}
+    trashed: Condition = {"status": "trash", "modified_utc": {"$gte": since}, **before}
+    seen: list[Condition] = [{"trashed_from": "publish"}]
+    seen += [{"author": caller.own}] if caller.own is not None else []
+    return trashed if caller.sees_all else trashed | {"$or": seen}
 
 
 def fields_of(conditions: Iterable[Mapping[str, Any]]) -> frozenset[str]:
