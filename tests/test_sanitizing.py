@@ -132,10 +132,22 @@ def test_harmless_text_comes_back_as_written(text: str) -> None:
         ("<<<b>b>b>x", "x", "a tag may be put together by the removal of another"),
         ("<!-- note -->x<?pi?>", "x", "comments are no text"),
         ("1 < 2 > 1", "1 < 2 > 1", "these are no tags"),
+        ("5 <<b>a lot</b>", "5 < a lot", "neither is what the tags around it leave"),
+        ("<<b>b> <<<b>b>b>x<", " x<", "one after the other"),
     ],
 )
 def test_plain_text(text: str, plain: str, why: str) -> None:
     assert plain_text(text) == plain, why
+
+
+@pytest.mark.parametrize(
+    ("opened", "closed", "plain"),
+    [("<a ", "", "< a "), ("<!--", "", "< !--"), ("<", "a>", ""), ("<<a>", "", "<"), ("<", "", "<")],
+)
+def test_hostile_text_becomes_plain_in_linear_time(opened: str, closed: str, plain: str) -> None:
+    """Quadratic, some of them would take minutes."""
+    number = 200_000
+    assert plain_text(f"{opened * number}{closed * number} jazz") == f"{plain * number} jazz"
 
 
 @pytest.mark.parametrize(
@@ -191,6 +203,33 @@ async def test_long_texts_are_stored_and_shown(api: Api, piece: str) -> None:
     event = await api.event("Long", description=text)
     for path in (f"/events/{event['id']}", f"/events/{event['id']}.ics", f"//event/{event['slug']}/"):
         assert (await api.send("GET", path))[0] == 200, path
+
+
+@pytest.mark.parametrize("piece", ["<", "<a ", "<!--", " ", "&", "$1", "0", "x", "\u0300\u0316", "\u0f73"])
+async def test_long_fields_are_stored_and_shown(api: Api, piece: str) -> None:
+    """Quadratic, some of them would take minutes."""
+    text = piece * (70_000 // len(piece))
+    status, venue = await api.post("/venues", {"venue": "Hall", "address": text})
+    assert (status, venue.get("address")) == (201, plain_text(text)), venue
+    event = await api.event("Long", venue=venue["id"])
+    for path in ("/events", "/events.ics", "/events.csv", f"//event/{event['slug']}/"):
+        assert (await api.send("GET", path))[0] == 200, path
+    for path in (
+        "/venues?search=hall",
+        "/venues.vcf",
+        f"//venue/{venue['slug']}/",
+        f"//edit/venues/{venue['id']}",
+    ):
+        assert (await api.send("GET", path))[0] == 200, path
+
+
+@pytest.mark.parametrize(
+    "name", ["address", "city", "country", "province", "state", "stateprovince", "zip", "phone"]
+)
+async def test_other_texts_have_at_most_100_000_characters(api: Api, name: str) -> None:
+    assert (await api.post("/venues", {"venue": "Hall", name: "x" * 100_000}))[0] == 201
+    status, problem = await api.post("/venues", {"venue": "Hall", name: "x" * 100_001})
+    assert (status, list(problem["data"]["params"])) == (400, [name])
 
 
 @pytest.mark.parametrize(("title", "description"), [("<a" * 250, ""), ("x", "&" * 60_000 + "<script>")])

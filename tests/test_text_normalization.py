@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from schemas.values import text_normalization
 from schemas.values.text_normalization import fold, without_markup
 from tests.conftest import Api
 
@@ -52,6 +53,21 @@ def test_without_markup(text: str, shown: str) -> None:
 def test_hostile_text_takes_linear_time(part: str) -> None:
     """Quadratic, this would last hours."""
     assert "jazz" in without_markup("jazz " + part * 100_000)
+
+
+@pytest.mark.parametrize("part", ["\u0300\u0316", "\u0f73", "\u0345\u0301", "ẛ̣"])
+def test_accents_are_folded_in_linear_time(part: str) -> None:
+    """Ordered all at once, some of them would take minutes."""
+    assert fold("Jazz" + part * 500_000 + "night").startswith("jazz")
+
+
+@given(some.lists(some.sampled_from(["a", "İ", "ß", "\u0300", "\u0316", "\u0345", "\u0f73", "ΐ", "각", "ﷺ"])))
+def test_folding_piece_by_piece_makes_no_difference(chars: list[str]) -> None:
+    text = "".join(chars)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_normalization, "FOLDED_CHARS", 1)
+        by_character = fold(text)
+    assert fold(text) == by_character
 
 
 parts = some.one_of(

@@ -31,13 +31,21 @@ SORT_KEY_MAX_LENGTH = 100
 """Number of leading characters of a name that are used for sorting."""
 
 
+FOLDED_CHARS = 200
+"""Characters that are normalized at a time: to order a run of accents takes the square of its length."""
+
+
 def fold(text: str) -> str:
     """Removes case and accents, and collapses white space."""
     if text.isascii():
         return " ".join(text.lower().split())
+    pieces = (text[at : at + FOLDED_CHARS] for at in range(0, len(text), FOLDED_CHARS))
+    return " ".join("".join(map(_without_accents, pieces)).split())
+
+
+def _without_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    plain = "".join(char for char in decomposed if not unicodedata.combining(char))
-    return " ".join(plain.split())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
 def sort_key(name: str) -> str:
