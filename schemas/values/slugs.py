@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from slugify import slugify
+from text_unidecode import unidecode
 
 SLUG_MAX_LENGTH = 200
 TRASHED_SUFFIX = "__trashed"
+# From Devanagari to Myanmar, Khmer, and kana of both widths.
+SOUNDED = re.compile("[\u0900-\u109f\u1780-\u17ff\u3040-\u30ff\uff66-\uff9f]+")
+"""Scripts whose marks are sounds of their own; in others they are accents, which slugs do without."""
 
 
 def slug_of(text: str, default: str) -> str:
@@ -16,8 +21,14 @@ def slug_of(text: str, default: str) -> str:
         return default
     plain = re.sub(r"<[^<>]*>", "", text)
     joined = re.sub(r"[\s./–—]+", "-", plain)
-    allowed = re.sub(r"[^\w-]", "", joined)
+    spelled = SOUNDED.sub(_with_sounds, joined)
+    allowed = re.sub(r"[^\w-]", "", spelled)
     return slugify(allowed, regex_pattern=r"[^-a-z0-9_]+", max_length=SLUG_MAX_LENGTH).strip("-") or default
+
+
+def _with_sounds(found: re.Match[str]) -> str:
+    # Composed, since a letter and its mark are one sound: `か` and the mark of `が` would be read as `ka`.
+    return str(unidecode(unicodedata.normalize("NFKC", found[0])))
 
 
 def numbered(slug: str, number: int) -> str:
