@@ -15,6 +15,9 @@ from schemas.site import Site
 LinkRef = int | str | Document
 """The id of a record; the id, slug or name of a term; or the fields of a venue or organizer."""
 
+NEVER_EMPTY = ("status", "slug", "author", "date", "date_utc")
+"""Fields that every record has, whatever is sent."""
+
 
 def link_ref(kind: Kind, link: Any, site: Site) -> LinkRef | None:
     """Convert a link in the data of an event to a reference; None if no such record can exist yet."""
@@ -22,8 +25,9 @@ def link_ref(kind: Kind, link: Any, site: Site) -> LinkRef | None:
 
 
 def _described(kind: Kind, link: Mapping[str, Any], site: Site) -> Document | None:
-    """The fields that identify the record described by the data: a published one with the same values."""
-    given = {name: value for name, value in link.items() if value is not None}
+    """The fields that identify the record described by the data: a published one with the same values. One
+    that is given as empty must be empty there, unless no record is without it."""
+    given = {name: value for name, value in link.items() if value is not None or name not in NEVER_EMPTY}
     if given.get("status", "publish") != "publish":
         return None
     settled = kind.normalize(given, None, site)

@@ -109,6 +109,41 @@ async def test_inline_data_of_a_published_record_links_it(api: Api) -> None:
     assert same["venue"]["id"] == hall["id"] != other["venue"]["id"]
 
 
+EMPTY = [
+    *[("venue", {name: empty}, True) for name in ("address", "zip", "website") for empty in ("", None)],
+    *[("organizer", {name: empty}, True) for name in ("phone", "email") for empty in ("", None)],
+    ("venue", {"image": False, "description": ""}, True),
+    ("venue", {"geo_lat": None, "geo_lng": None}, True),
+    ("venue", {"city": "", "province": None, "show_map": None}, False),
+    ("venue", {"status": "", "author": None, "date": "", "date_utc": None, "slug": ""}, False),
+]
+FULL = {
+    "venue": {
+        "address": "Main Street",
+        "zip": "1",
+        "image": 5,
+        "description": "x",
+        "geo_lat": 1,
+        "geo_lng": 2,
+    },
+    "organizer": {"phone": "1", "email": "a@example.org"},
+}
+
+
+@pytest.mark.parametrize(("field", "empty", "differs"), EMPTY)
+async def test_a_field_that_is_given_as_empty_is_compared(
+    api: Api, field: str, empty: dict[str, Any], differs: bool
+) -> None:
+    """Fields that nobody can empty are not, nor those that are empty in the stored record, too."""
+    site = {"website": "https://example.org"}
+    full = await api.made(f"{field}s", **{field: "Hall"}, **FULL[field], **site)
+    linked = (await api.event(**{field: [{field: "Hall", **empty}]}))[field]
+    found = linked[0] if isinstance(linked, list) else linked
+    assert (found["id"] != full["id"]) == differs
+    again = (await api.event(**{field: [{field: "Hall", **empty}]}))[field]
+    assert again == linked
+
+
 async def test_terms_by_id_slug_and_name_and_new_ones(api: Api) -> None:
     jazz = await api.made("categories", name="Jazz & Blues", slug="jazz")
     event = await api.event(categories=[jazz["id"], "jazz", "JAZZ & BLUES", "Folk"])
