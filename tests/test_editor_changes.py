@@ -97,6 +97,50 @@ async def test_a_new_name_of_a_linked_record_is_no_conflict(
         assert "notice=undone" in page.location
 
 
+@pytest.mark.parametrize("renamed", ["venues", "organizers", "categories"])
+async def test_a_new_name_of_a_linked_record_prevents_nothing(roles: Roles, renamed: str) -> None:
+    """It changes the event's version, but nothing that undo and the trash are about."""
+    api, name = roles["editor"], {"venues": "venue", "organizers": "organizer"}.get(renamed, "name")
+    field = renamed if name == "name" else name
+    made = await api.made(renamed, **{name: "Old"})
+    event = await api.event("Jazz", **{field: [made["id"]]})
+    editor, path = Editor(api, api.token), f"/edit/events/{event['id']}"
+    version = 0
+
+    async def rename() -> None:
+        nonlocal version
+        version += 1
+        await api.patch(f"/{renamed}/{made['id']}", {name: f"New {version}"})
+
+    saved = await editor.follow(await editor.submit((await editor.get(path)).form(), title="Rock"))
+    await rename()
+    assert "notice=undone" in (await editor.submit(saved.form("/undo"))).location
+    assert (await api.get(f"/events/{event['id']}"))[1]["title"] == "Jazz"
+    for page in (path, f"{path}/delete"):
+        form = (await editor.get(page)).form("/delete")
+        await rename()
+        trashed = await editor.follow(await editor.submit(form))
+        assert (await api.get(f"/events/{event['id']}"))[0] == 410
+        form = trashed.form("/restore") if page == path else (await editor.get(path)).form("/restore")
+        await rename()
+        assert "notice=restored" in (await editor.submit(form)).location
+    read = (await api.get(f"/events/{event['id']}"))[1]
+    linked = read[field][0] if isinstance(read[field], list) else read[field]
+    assert linked[name] == f"New {version}"
+
+
+async def test_a_change_of_the_event_still_prevents_undo_and_the_trash(api: Api) -> None:
+    hall = await api.made("venues", venue="Hall")
+    event = await api.event("Jazz", venue=hall["id"])
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    saved = await editor.follow(await editor.submit((await editor.get(path)).form(), title="Rock"))
+    await api.patch(f"/venues/{hall['id']}", {"venue": "Barn"})
+    await api.patch(f"/events/{event['id']}", {"venue": []})
+    assert "notice=undo-changed" in (await editor.submit(saved.form("/undo"))).location
+    assert "notice=changed" in (await editor.submit(saved.form("/delete"))).location
+    assert (await api.get(f"/events/{event['id']}"))[1]["title"] == "Rock"
+
+
 async def test_two_new_passwords_are_a_conflict_that_is_told(roles: Roles) -> None:
     api = roles["editor"]
     event = await api.event("Jazz")

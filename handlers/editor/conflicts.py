@@ -25,10 +25,14 @@ class Difference:
 
 
 def replaced_version(current: Form, sent: Mapping[str, Any]) -> int:
-    """The version that a sent form replaces: the one it was made from, or the current one if that holds the
-    same values. Then only copies of linked records have changed, of which a form shows nothing."""
-    version = version_in(sent)
-    return current.version if version and was_in(sent) == current.was else version
+    """The version that a sent form replaces."""
+    return same_version(current, version_in(sent), was_in(sent))
+
+
+def same_version(current: Form, version: int, was: Mapping[str, str]) -> int:
+    """The version that was seen, or the current one if that holds the same values. Then only copies of linked
+    records have changed, of which a form shows nothing."""
+    return current.version if version and was == current.was else version
 
 
 def merge(typed: Form, current: Form, page: PageContext) -> list[Difference]:

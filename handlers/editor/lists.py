@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from handlers.editor.forms import choices
+from handlers.editor.forms import choices, stored_form
 from handlers.editor.forms.choices import STATUSES, Choices, has_tree
 from handlers.editor.frame import EDITABLE, EVERY_EVENT, Frame, edit_link, kind_of, may_create, see_other
 from handlers.pages.calendar.event_times import ShownEvent
@@ -61,6 +61,7 @@ class ListPages:
         is_tree = has_tree(kind) and not search and total <= choices.MAX_OPTIONS
         if is_tree:
             rows = await self._tree(kind, page)
+        trashed = await self._trashed(kind, page)
         return await self._frame.respond(
             request,
             "list.html",
@@ -73,7 +74,8 @@ class ListPages:
             chosen=self._status(page),
             statuses=STATUSES,
             orders={name: text for name, text in ORDERS.items() if name in orders_of(kind)},
-            trashed=await self._trashed(kind, page),
+            trashed=trashed,
+            was=stored_form(kind, trashed, page).was_text if trashed else "",
         )
 
     async def review(self, request: web.Request) -> web.StreamResponse:

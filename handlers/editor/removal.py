@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from handlers.editor.conflicts import replaced_version
 from handlers.editor.form_pages import id_in
+from handlers.editor.forms import stored_form
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
-from handlers.editor.records import ask_password, find_own, password_in, version_in
+from handlers.editor.records import ask_password, find, find_own, password_in
 from handlers.records import require_writer
 from handlers.requests import body_values
 from schemas.errors import PasswordNeeded, PreconditionFailed, Problems, Trashed
@@ -24,12 +26,14 @@ class RemovalPages:
         record = await find_own(self._frame, kind, id_in(request, kind), caller)
         if not kind.is_post:  # with the present number of its events
             record = {**record, **await self._store.head(kind, record["_id"], caller, None)}
-        return await self._frame.respond(request, "confirm.html", kind=kind, record=record)
+        was = stored_form(kind, record, self._frame.page(request)).was_text
+        return await self._frame.respond(request, "confirm.html", kind=kind, record=record, was=was)
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         kind, caller = kind_of(request), require_writer(request, kind_of(request))
         sent, page, id = await body_values(request), self._frame.page(request), id_in(request, kind)
-        versions = frozenset([version]) if (version := version_in(sent)) else None
+        current = stored_form(kind, await find(self._frame, kind, id, caller), page)
+        versions = frozenset([version]) if (version := replaced_version(current, sent)) else None
         try:
             await self._store.delete(kind, id, caller, Preconditions(password_in(sent) or None, versions))
         except PasswordNeeded as problem:
@@ -49,7 +53,8 @@ class RemovalPages:
         password, id, notice = password_in(sent) or None, record["_id"], "restored"
         if record.get("status") == "trash":
             data = {"status": record.get("trashed_from") or "draft"}
-            conditions = Preconditions(password, frozenset([version_in(sent) or record["version"]]))
+            version = replaced_version(stored_form(kind, record, page), sent) or record["version"]
+            conditions = Preconditions(password, frozenset([version]))
             try:
                 await self._store.update(kind, id, data, caller, conditions, Problems())
             except PasswordNeeded as problem:

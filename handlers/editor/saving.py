@@ -8,7 +8,7 @@ from aiohttp import web
 
 from handlers.editor.conflicts import replaced_version
 from handlers.editor.form_pages import REFUSED, FormPages, id_in
-from handlers.editor.forms import Form
+from handlers.editor.forms import Form, stored_form
 from handlers.editor.forms.conversions import as_line
 from handlers.editor.forms.times import skipped_times
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
@@ -105,7 +105,8 @@ class SavingPages:
         if saved["version"] == record["version"]:
             return self._saved(request, form, saved, "unchanged")
         undo = undo_values(form, record, kind.represent(kind, record, page.records))
-        key = await self._store.undo.keep(kind, saved, undo) if undo else ""
+        was = stored_form(kind, saved, page).was
+        key = await self._store.undo.keep(kind, saved, undo, was) if undo else ""
         return self._saved(request, form, saved, "saved", undo=key)
 
     def _saved(

@@ -6,8 +6,9 @@ from typing import Any
 
 from aiohttp import web
 
+from handlers.editor.conflicts import same_version
 from handlers.editor.form_pages import id_in
-from handlers.editor.forms import Form
+from handlers.editor.forms import Form, stored_form
 from handlers.editor.forms.conversions import ids_of
 from handlers.editor.forms.times import with_times
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
@@ -47,14 +48,16 @@ class UndoPages:
 
     async def undo(self, request: web.Request) -> web.StreamResponse:
         kind, caller = kind_of(request), require_writer(request, kind_of(request))
-        sent = await body_values(request)
+        sent, page = await body_values(request), self._frame.page(request)
         record = await find_own(self._frame, kind, id_in(request, kind), caller)
         key = sent.get("key")
         step = await self._frame.store.undo.find(kind, record["_id"], key) if isinstance(key, str) else None
         notice = "undo-expired"
         if step:
             data = load(kind.slug_update_schema, step["values"], self._frame.site, partial=True)
-            conditions = Preconditions(password_in(sent) or None, frozenset([step["version"]]))
+            current = stored_form(kind, record, page)
+            version = same_version(current, step["version"], step.get("was") or {})
+            conditions = Preconditions(password_in(sent) or None, frozenset([version]))
             try:
                 await self._frame.store.update(kind, record["_id"], data, caller, conditions, Problems())
                 notice = "undone"
@@ -62,5 +65,4 @@ class UndoPages:
                 notice = "undo-changed"
             except PasswordNeeded as problem:
                 return await ask_password(self._frame, request, kind, problem)
-        page = self._frame.page(request)
         return see_other(request, edit_link(page, f"/edit/{kind.plural}/{record['_id']}", notice=notice))

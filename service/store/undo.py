@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
 
 from schemas.kind import Document, Kind
@@ -18,10 +19,12 @@ class UndoSteps:
     def __init__(self, database: Database, site: Site) -> None:
         self._steps, self._now = database["undo"], site.now
 
-    async def keep(self, kind: Kind, record: Document, values: Document) -> str:
-        """Store what undoes the change that made this version of a record; return the key of the step."""
+    async def keep(self, kind: Kind, record: Document, values: Document, was: Mapping[str, str]) -> str:
+        """Store what undoes the change that made this version of a record, and digests of what that holds;
+        return the key of the step."""
         key = secrets.token_urlsafe(12)
-        step = {"kind": kind.name, "id": record["_id"], "version": record["version"], "values": values}
+        made = {"version": record["version"], "was": dict(was)}
+        step = {"kind": kind.name, "id": record["_id"], "values": values, **made}
         await self._steps.insert_one({"_id": key, **step, "expires_at": self._now() + STEPS_KEPT_FOR})
         return key
 

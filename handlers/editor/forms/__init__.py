@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from handlers.editor.forms.fields import FormField, digest_of, fields_of
+from handlers.pages.context import PageContext
 from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Document, Kind, load_valid, reader_of
@@ -157,3 +158,8 @@ def record_form(kind: Kind, record: Mapping[str, Any], shown: Document, caller: 
     # No input holds it, but a form must not replace one that was set meanwhile.
     form.was["stored_password"] = digest_of(record.get("password"))
     return form
+
+
+def stored_form(kind: Kind, record: Document, page: PageContext) -> Form:
+    """The form that a record has for the caller, without options to choose from."""
+    return record_form(kind, record, kind.represent(kind, record, page.records), page.caller)
