@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from schemas.slugs import slug_of
+from schemas.values.slugs import slug_of
 from tests.conftest import Api
 
 SLUGS = [
