@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
+if os.getpid() == 1:  # in a container the kernel drops signals without a handler, also during the imports
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -67,6 +72,14 @@ def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, An
     return commands[arguments.command]()
 
 
+async def stoppable(command: Coroutine[Any, Any, int | None]) -> int | None:
+    """Have SIGTERM cancel a command, as Ctrl-C does, so that it cleans up; `serve` handles both by itself."""
+    task = asyncio.current_task()
+    assert task
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await command
+
+
 def main() -> None:
     arguments = parser().parse_args()
     if arguments.help:  # no command, or a group without an action
@@ -75,7 +88,7 @@ def main() -> None:
     try:
         settings = read_settings(os.environ, {name: getattr(arguments, name, None) for name in FIELDS})
         configure(settings.log_level, settings.log_format)
-        sys.exit(uvloop.run(work(arguments, settings)))
+        sys.exit(uvloop.run(stoppable(work(arguments, settings))))
     except SettingError as error:
         sys.exit(failed(str(error), 2))
     except KeyboardInterrupt:

@@ -112,6 +112,25 @@ def test_variables_of_kubernetes_are_ignored() -> None:
         read_settings({"KALENDS_PORTS": "tcp://10.3.241.7:8080"}, {})
 
 
+STOPPED_EARLY = """
+import os, signal, sys
+pid, os.getpid = os.getpid(), lambda: 1
+class Import:
+    def find_spec(self, name, *_):
+        if name == "uvloop":
+            os.kill(pid, signal.SIGTERM)
+sys.meta_path.insert(0, Import())
+import service.__main__
+"""
+"""A process that takes itself for the first one of a container, and is told to stop while it imports."""
+
+
+def test_the_first_process_of_a_container_can_be_stopped_while_it_imports() -> None:
+    """Without a handler the kernel drops the signal there; elsewhere its default action ends with -15."""
+    run = subprocess.run([sys.executable, "-c", STOPPED_EARLY], cwd=REPOSITORY, check=False)
+    assert run.returncode == 143
+
+
 @pytest.mark.slow
 def test_commands_find_the_same_data_from_any_directory(tmp_path: Path) -> None:
     """Without a setting: a token that one command creates is listed by another elsewhere."""
