@@ -15,7 +15,7 @@ LEGACY_DEFAULT = Path(".kalends")
 
 @dataclass(frozen=True)
 class ChosenDirectory:
-    """A data directory, and a message for the operator if it is that of earlier versions."""
+    """A data directory, and a message for the operator about one of earlier versions."""
 
     path: Path
     notice: str = ""
@@ -28,6 +28,8 @@ def choose_directory(chosen: Path | None) -> ChosenDirectory:
         return ChosenDirectory(chosen.expanduser().resolve())
     if not (legacy := _legacy()):
         return ChosenDirectory(_default())
+    if not _is_own(LEGACY_DEFAULT):
+        return ChosenDirectory(_default(), f"ignoring the data in {legacy}, which belongs to another user")
     return ChosenDirectory(
         legacy,
         f"using the data in {legacy}, the default directory of earlier versions; to use {_default()}, "
@@ -41,6 +43,11 @@ def _legacy() -> Path | None:
     except OSError:  # the working directory has been removed
         return None
     return directory.root if directory.has_data() else None
+
+
+def _is_own(place: Path) -> bool:
+    """Whether this user has made a directory, or a link to it: in /tmp, anybody could have."""
+    return place.lstat().st_uid == os.geteuid()
 
 
 def _default() -> Path:
