@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from service.embedded.directory import SOCKET_HOST, Directory
 from service.embedded.errors import EmbeddedError
+from service.embedded.memory import memory_bytes
 
 REPLICA_SET = "kalends"
 OLDEST_MAJOR = 6
@@ -56,7 +56,7 @@ class Program:
             # The transaction of a process that was killed blocks others that write the same rows; the default
             # is 60. No request takes longer than 10 seconds.
             *("--setParameter", "transactionLifetimeLimitSeconds=15"),
-            *("--wiredTigerCacheSizeGB", f"{_cache_gigabytes():.2f}"),
+            *("--wiredTigerCacheSizeGB", f"{cache_gigabytes(memory_bytes() / 2**30):.2f}"),
             *("--wiredTigerEngineConfigString", EVICTION_SETTINGS),
             *("--oplogSize", "256"),
             "--quiet",
@@ -79,10 +79,10 @@ async def find_program() -> Program:
     raise EmbeddedError(f"no usable mongod ({'; '.join(errors) or 'mongod not found'}): {REMEDIES}")
 
 
-def _cache_gigabytes() -> float:
-    """The size of the cache: an eighth of the machine's memory, but at least 0.5 GB."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return max(memory / 8, 0.5)
+def cache_gigabytes(memory: float) -> float:
+    """The size of the cache: an eighth of the memory or 0.5 GB, but at most a quarter if it is little; mongod
+    takes no less than 0.25 GB."""
+    return max(memory / 8, min(memory / 4, 0.5), 0.25)
 
 
 def _candidates() -> Iterator[Path]:
