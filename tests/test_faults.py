@@ -261,6 +261,39 @@ async def test_a_service_can_be_stopped_while_it_starts(data_dir: Path, tmp_path
     assert "Traceback" not in errors.read_text()
 
 
+NEVER_READY = """
+import asyncio, signal, sys
+from service.embedded import server
+async def never_ready(directory):
+    print("waiting", flush=True)
+    await asyncio.sleep(0.1)
+    return False
+server.became_ready = never_ready
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
+from service.__main__ import main
+main()
+"""
+"""The command, with a mongod that is not ready for minutes, as when it reads a long journal."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_can_be_stopped_while_its_database_starts(data_dir: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-c", NEVER_READY, "serve"]
+    settings, pipe = environment(data_dir), subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, env=settings, stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(number)
+        try:
+            _, errors = process.communicate(timeout=HANG_SECONDS)
+        finally:
+            process.kill()
+    assert (process.returncode, errors) == (0, "")
+    assert not list(data_dir.glob("*.sock"))
+
+
 async def test_a_service_starts_without_its_database_and_waits_for_it(data_dir: Path, tmp_path: Path) -> None:
     async with embedded_mongod(tmp_path / "mongod") as uri:
         pass

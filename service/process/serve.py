@@ -90,7 +90,11 @@ async def serve(settings: Settings, *, demo: bool = False) -> None:
         settings = replace(settings, port=listener.getsockname()[1])
         shutdown = Shutdown()
         handle_signals(shutdown)
-        async with located(settings, shared=False) as location:
+        async with AsyncExitStack() as stack:
+            opening = stack.enter_async_context(located(settings, shared=False))
+            location = await shutdown.unless_requested(opening)  # mongod may read a long journal first
+            if location is None:
+                return
             settings = replace(settings, mongodb_uri=location.uri)
             await check_database(location)
             if demo:
