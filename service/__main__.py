@@ -10,6 +10,7 @@ if os.getpid() == 1:  # in a container the kernel drops signals without a handle
 
 import argparse
 import asyncio
+import errno
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -46,6 +47,8 @@ FAILURES = (
     *(BackupError, RestoreUnderWay, UnderRestore),
 )
 """What a command may fail with; the message is one line for the operator."""
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Why a file cannot be written, mostly standard output, though there is nothing wrong with the command."""
 
 
 async def demo(settings: Settings) -> None:
@@ -88,7 +91,9 @@ def main() -> None:
     try:
         settings = read_settings(os.environ, {name: getattr(arguments, name, None) for name in FIELDS})
         configure(settings.log_level, settings.log_format)
-        sys.exit(uvloop.run(stoppable(work(arguments, settings))))
+        status = uvloop.run(stoppable(work(arguments, settings)))
+        sys.stdout.flush()  # what is buffered may be what does not fit on the disk
+        sys.exit(status)
     except SettingError as error:
         sys.exit(failed(str(error), 2))
     except KeyboardInterrupt:
@@ -99,6 +104,19 @@ def main() -> None:
         sys.exit(failed(str(error), 1))
     except PyMongoError as error:
         sys.exit(failed(f"MongoDB cannot be used: {brief(error)}", 1))
+    except BrokenPipeError:  # as in `kalends export | head`
+        discard_output()
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        discard_output()
+        sys.exit(failed(f"cannot write {error.filename or 'the output'}: {error.strerror}", 1))
+
+
+def discard_output() -> None:
+    """Have the interpreter not fail again to write what is buffered when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def failed(line: str, status: int) -> int:

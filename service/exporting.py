@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import AsyncIterator, Iterable
 
@@ -30,21 +29,14 @@ NOT_WRITTEN = {"date", "password", "new_password"}
 
 
 async def export_records(settings: Settings, format: str) -> int:
-    """Write the records to standard output; return 1 if its reader has stopped reading."""
+    """Write the records to standard output."""
     async with opened(settings) as (store, location):
         print(f"Exporting {location}", file=sys.stderr)
         progress, count = Progress(sys.stderr, 0), 0
-        try:
-            async for written in lines(store) if format == "ndjson" else calendar(store):
-                sys.stdout.buffer.write(written)
-                count += 1
-                progress.show(count, count)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            os.dup2(
-                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-            )  # or the interpreter complains, too
-            return 1
+        async for written in lines(store) if format == "ndjson" else calendar(store):
+            sys.stdout.buffer.write(written)
+            count += 1
+            progress.show(count, count)
         progress.clear()
     return 0
 

@@ -258,6 +258,27 @@ async def test_a_reader_that_stops(api: Api, importer: Importer) -> None:
     assert run.stdout == '{"kalends_'
 
 
+@pytest.mark.parametrize("buffering", ["", "1"])
+@pytest.mark.parametrize(
+    "words", [["export"], ["export", "--format=ics"], ["token", "create", "--role=viewer", "--name=Me"]]
+)
+async def test_a_full_disk(words: list[str], buffering: str, importer: Importer) -> None:
+    """What does not fit may be noticed at once, or when the rest of a buffer is written at the end."""
+    with Path("/dev/full").open("wb") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "service", *words],
+            cwd=REPOSITORY,
+            env=importer.environment | {"PYTHONUNBUFFERED": buffering},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    said, failure = run.stderr.splitlines()
+    assert said.startswith(("Exporting ", "Token 1 created in "))
+    assert (run.returncode, failure) == (1, "kalends: cannot write the output: No space left on device")
+
+
 @pytest.fixture
 def importer(mongodb_uri: str, store: Store, tmp_path: Path) -> Importer:
     return Importer(mongodb_uri, store, tmp_path)
