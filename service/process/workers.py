@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import sys
+import time
+from math import inf
 from mmap import mmap
 from typing import Any
 
@@ -27,6 +29,8 @@ SIGNAL_URGENCY = {signal.SIGTERM: Urgency.RETIRE, signal.SIGINT: Urgency.STOP, s
 HEARTBEAT_SECONDS = 1.0
 KILL_AFTER_SECONDS = int(DRAIN_SECONDS) + 5
 """Seconds after which a worker that has not shut down is killed."""
+SUSPENDED_SECONDS = 5.0
+"""The manager looks after its workers every second: after a longer pause, the machine was suspended."""
 
 
 class Worker(base.Worker):  # type: ignore[misc]
@@ -75,6 +79,8 @@ class Worker(base.Worker):  # type: ignore[misc]
 class Manager(Arbiter):  # type: ignore[misc]
     """Gunicorn's arbiter, changed so that it loses no signals and no connections."""
 
+    _looked_at, _resumed_at = inf, -inf
+
     def spawn_worker(self) -> Any:
         # A signal that arrives before the worker has installed its handlers would be lost: keep it pending.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNAL_URGENCY)
@@ -87,6 +93,15 @@ class Manager(Arbiter):  # type: ignore[misc]
         newest = sorted(self.WORKERS.values(), key=lambda worker: -worker.age)[: self.num_workers]
         if len(self.WORKERS) <= self.num_workers or all(worker.is_accepting for worker in newest):
             super().manage_workers()
+
+    def murder_workers(self) -> None:
+        """Abort workers without heartbeats; after a suspension they get the time for one again."""
+        now = time.monotonic()
+        if now - self._looked_at > SUSPENDED_SECONDS:
+            self._resumed_at = now
+        self._looked_at = now
+        if now - self._resumed_at > self.timeout:
+            super().murder_workers()
 
     def stop(self, graceful: bool = True) -> None:
         self.kill_workers(signal.SIGINT)
