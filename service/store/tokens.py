@@ -24,7 +24,7 @@ TOKEN_CACHE_SECONDS = 3.0
 """Seconds that a token look-up is cached; a revoked or expired token works at most this much longer."""
 MAX_CACHED_TOKENS = 1000
 USE_RECORDED_EVERY = timedelta(minutes=10)
-"""Every write to the database invalidates cached responses, so the time of last use is written rarely."""
+"""After every write all processes look for changes, so the time of last use is written rarely."""
 
 log = logging.getLogger("kalends.tokens")
 

@@ -55,7 +55,8 @@ class ChangeVisibility:
     def _action_when_hidden(self, row: Document, was: Document) -> str | None:
         # If the filter depends on linked records, it may have matched with their state of that time: that the
         # record is gone is told in any case. So it is if time may have passed a date of the filter.
-        if self._can_evaluate_past and not self._has_dates and not matches(self._conditions, was):
+        has_dates = self.filter is not None and bool(self.filter.dates)
+        if self._can_evaluate_past and not has_dates and not matches(self._conditions, was):
             return None
         return row["action"] if row["action"] in GONE else REMOVED
 
@@ -76,10 +77,6 @@ class ChangeVisibility:
             return True
         is_independent = not self.filter.resolved and not fields_of(self.filter.conditions) & LINKS.keys()
         return is_independent and can_evaluate(self._conditions)
-
-    @property
-    def _has_dates(self) -> bool:
-        return bool(self.filter and self.filter.dates)
 
     @cached_property
     def _conditions(self) -> list[Condition]:

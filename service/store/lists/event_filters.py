@@ -34,7 +34,6 @@ ORDERS = {
     "modified": "modified_utc",
     "id": "_id",
 }
-# Parameter -> field, operator for whole days and the time of day to compare with, operator for exact times.
 RESOLVED = {**LINKED, "geoloc_lat": VENUE}
 """Filters for which records of another kind are found first."""
 DATES: dict[str, tuple[str, str, time, str]] = {
@@ -45,6 +44,7 @@ DATES: dict[str, tuple[str, str, time, str]] = {
     "ends_after": ("end_utc", "$gt", time(23, 59, 59), "$gt"),
     "ends_before": ("end_utc", "$lte", time(23, 59, 59), "$lt"),
 }
+"""Parameter -> field, operator for whole days and the time of day to compare with, operator for exact times."""
 
 
 async def event_list(

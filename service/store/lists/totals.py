@@ -65,7 +65,7 @@ class Totals:
             CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300 + len(live.asked.encoded) // 4
         )
         self._used: LRUCache[bytes, bool] = LRUCache(MAX_FILTERS)
-        self._building, self._turns = SingleFlight[bytes, LiveHistogram](), asyncio.Semaphore(MAX_BUILDING)
+        self._building, self._turns = SingleFlight[bytes, None](), asyncio.Semaphore(MAX_BUILDING)
         self.hits = self.misses = 0
 
     def window(self, asked: ListQuery) -> Window | None:
@@ -110,10 +110,10 @@ class Totals:
             return None
         return self.current(asked)
 
-    async def _build(self, asked: ListQuery) -> LiveHistogram:
+    async def _build(self, asked: ListQuery) -> None:
         """Build and keep a histogram. It is kept even if all callers have gone: the next one can use it."""
         async with self._turns:
-            return await self._read(asked)
+            self._live[asked.key] = await self._read(asked)
 
     async def _read(self, asked: ListQuery) -> LiveHistogram:
         first = self._feed.next_event  # before the snapshot is taken, so that no change is missing
@@ -133,9 +133,7 @@ class Totals:
         if len(row["keys"]) > MAX_PAIRS:
             raise TooManyPairs
         histogram = Histogram(self._slots, row["keys"], row["counts"])
-        live = LiveHistogram(histogram, asked, reply["cursor"]["atClusterTime"], first)
-        self._live[asked.key] = live
-        return live
+        return LiveHistogram(histogram, asked, reply["cursor"]["atClusterTime"], first)
 
 
 def apply(live: LiveHistogram, change: Change) -> bool:

@@ -69,8 +69,7 @@ class Drafter:
         self, kind: Kind, data: Document, caller: Caller, normalized: Document | None = None
     ) -> Document:
         """The document of a new record, with the slug that it should have, but without an id."""
-        allowed = apply_role_limits(data, caller, None) if kind.is_post else data
-        record = kind.normalize(allowed, None, self.site) if normalized is None else normalized
+        record = self._normalized(kind, data, caller) if normalized is None else normalized
         if kind.is_post:
             record.setdefault("author", caller.id)
         else:
@@ -177,7 +176,12 @@ class Drafter:
         with found.gather():
             lookups.resolver.check(data if kind.links else {}, caller)
         with found.gather():
-            allowed = apply_role_limits(data, caller, stored) if kind.is_post else data
-            normalized = kind.normalize(allowed, stored, self.site)
+            normalized = self._normalized(kind, data, caller, stored)
         found.refuse()
         return normalized
+
+    def _normalized(
+        self, kind: Kind, data: Document, caller: Caller, stored: Document | None = None
+    ) -> Document:
+        allowed = apply_role_limits(data, caller, stored) if kind.is_post else data
+        return kind.normalize(allowed, stored, self.site)
