@@ -271,6 +271,16 @@ async def test_the_trash_is_listed_and_restored_from(api: Api) -> None:
     assert (await api.get(f"/events/{event['id']}"))[1]["status"] == "publish"
 
 
+async def test_forms_without_fields_hold_no_digests_of_a_protected_event(api: Api) -> None:
+    """Somebody who does not know the password could compare them with those of a guess."""
+    event = await api.event(password="secret", cost="20")
+    editor, path = Editor(api), f"/edit/events/{event['id']}"
+    assert (await editor.get(f"{path}/delete")).form("/delete").value("was") == ""
+    assert (await api.send("DELETE", f"/events/{event['id']}", params={"password": "secret"}))[0] == 200
+    for place in (path, f"/edit/events?notice=trashed&id={event['id']}"):
+        assert (await editor.get(place)).form("/restore").value("was") == "", place
+
+
 async def test_trash_from_an_outdated_form_is_refused(api: Api) -> None:
     editor, path, made = await opened(api, "venues", venue="Hall")
     page = await editor.get(path)

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from handlers.editor.conflicts import merge, plain
-from handlers.editor.forms import Form, empty_form, record_form, stored_form
+from handlers.editor.forms import Form, empty_form, record_form, stored_digests
 from handlers.editor.forms.choices import Choices
 from handlers.editor.frame import Frame, kind_of
 from handlers.editor.lists import may_write
@@ -123,7 +123,7 @@ class FormPages:
         page, kind = self.frame.page(request), kind_of(request)
         if record.get("status") == "trash":
             allowed = may_write(page.caller, kind, record)
-            was = stored_form(kind, record, page).was_text
+            was = stored_digests(kind, record, page)
             return await self.frame.respond(
                 request, "trashed.html", kind=kind, record=record, allowed=allowed, was=was
             )

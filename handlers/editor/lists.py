@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from handlers.editor.forms import choices, stored_form
+from handlers.editor.forms import choices, stored_digests
 from handlers.editor.forms.choices import STATUSES, Choices, has_tree
 from handlers.editor.frame import EDITABLE, EVERY_EVENT, Frame, edit_link, kind_of, may_create, see_other
 from handlers.pages.calendar.event_times import ShownEvent
@@ -75,7 +75,7 @@ class ListPages:
             statuses=STATUSES,
             orders={name: text for name, text in ORDERS.items() if name in orders_of(kind)},
             trashed=trashed,
-            was=stored_form(kind, trashed, page).was_text if trashed else "",
+            was=stored_digests(kind, trashed, page) if trashed else "",
         )
 
     async def review(self, request: web.Request) -> web.StreamResponse:

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from handlers.editor.conflicts import replaced_version
 from handlers.editor.form_pages import id_in
-from handlers.editor.forms import stored_form
+from handlers.editor.forms import stored_digests, stored_form
 from handlers.editor.frame import Frame, edit_link, kind_of, see_other
 from handlers.editor.records import ask_password, find, find_own, password_in
 from handlers.records import require_writer
@@ -26,7 +26,7 @@ class RemovalPages:
         record = await find_own(self._frame, kind, id_in(request, kind), caller)
         if not kind.is_post:  # with the present number of its events
             record = {**record, **await self._store.head(kind, record["_id"], caller, None)}
-        was = stored_form(kind, record, self._frame.page(request)).was_text
+        was = stored_digests(kind, record, self._frame.page(request))
         return await self._frame.respond(request, "confirm.html", kind=kind, record=record, was=was)
 
     async def delete(self, request: web.Request) -> web.StreamResponse:

@@ -14,6 +14,7 @@ from handlers.pages.context import PageContext
 from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Document, Kind, load_valid, reader_of
+from schemas.kinds.event_representation import is_locked
 from schemas.kinds.post import flag
 from schemas.language import Text
 from schemas.links import PostLinks
@@ -163,3 +164,10 @@ def record_form(kind: Kind, record: Mapping[str, Any], shown: Document, caller: 
 def stored_form(kind: Kind, record: Document, page: PageContext) -> Form:
     """The form that a record has for the caller, without options to choose from."""
     return record_form(kind, record, kind.represent(kind, record, page.records), page.caller)
+
+
+def stored_digests(kind: Kind, record: Document, page: PageContext) -> str:
+    """The digests of a record, for a form without its fields. Those of a protected event would confirm what
+    somebody guesses who does not know its password."""
+    is_hidden = is_locked(record) and not page.caller.bypasses_passwords
+    return "" if is_hidden else stored_form(kind, record, page).was_text
