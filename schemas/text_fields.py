@@ -54,7 +54,7 @@ class FreeText(fields.String):
 
 
 class PlainText(FreeText):
-    """A text such as a city, stored without HTML tags."""
+    """A short text such as a city, stored without HTML tags."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         text = plain_text(super()._deserialize(value, attr, data, **options) or "")
@@ -73,7 +73,7 @@ class Html(FreeText):
 
 
 class Numeral(PlainText):
-    """A text that may also be sent as a number, such as a ZIP code."""
+    """A short text that may also be sent as a number, such as a ZIP code."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **options: Any) -> Any:
         number = isinstance(value, int) and not isinstance(value, bool)

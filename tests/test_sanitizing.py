@@ -205,31 +205,15 @@ async def test_long_texts_are_stored_and_shown(api: Api, piece: str) -> None:
         assert (await api.send("GET", path))[0] == 200, path
 
 
-@pytest.mark.parametrize("piece", ["<", "<a ", "<!--", " ", "&", "$1", "0", "x", "\u0300\u0316", "\u0f73"])
-async def test_long_fields_are_stored_and_shown(api: Api, piece: str) -> None:
-    """Quadratic, some of them would take minutes."""
-    text = piece * (70_000 // len(piece))
-    status, venue = await api.post("/venues", {"venue": "Hall", "address": text})
-    assert (status, venue.get("address")) == (201, plain_text(text)), venue
-    event = await api.event("Long", venue=venue["id"])
-    for path in ("/events", "/events.ics", "/events.csv", f"//event/{event['slug']}/"):
-        assert (await api.send("GET", path))[0] == 200, path
-    for path in (
-        "/venues?search=hall",
-        "/venues.vcf",
-        f"//venue/{venue['slug']}/",
-        f"//edit/venues/{venue['id']}",
-    ):
-        assert (await api.send("GET", path))[0] == 200, path
-
-
-@pytest.mark.parametrize(
-    "name", ["address", "city", "country", "province", "state", "stateprovince", "zip", "phone"]
-)
-async def test_other_texts_have_at_most_100_000_characters(api: Api, name: str) -> None:
-    assert (await api.post("/venues", {"venue": "Hall", name: "x" * 100_000}))[0] == 201
-    status, problem = await api.post("/venues", {"venue": "Hall", name: "x" * 100_001})
-    assert (status, list(problem["data"]["params"])) == (400, [name])
+@pytest.mark.parametrize("piece", ["<", "<a ", "<!--", "<<<a>a>a>", " ", "&", "x"])
+async def test_short_texts_that_are_sent_too_long_are_refused(api: Api, piece: str) -> None:
+    """They are sanitized first. Quadratic, some of them would take minutes."""
+    text = piece * (300_000 // len(piece))
+    status, answer = await api.post("/venues", {"venue": "Hall", "address": text})
+    if len(plain_text(text)) > 500:
+        assert (status, list(answer["data"]["params"])) == (400, ["address"])
+    else:
+        assert (status, answer.get("address", "")) == (201, plain_text(text))
 
 
 @pytest.mark.parametrize(("title", "description"), [("<a" * 250, ""), ("x", "&" * 60_000 + "<script>")])

@@ -27,7 +27,7 @@ class OrganizerInput(PostInput):
     """Request body of an organizer."""
 
     organizer = Name(required=True, metadata=describe(Text("organizer name"), label=Text("Name")))
-    phone = PlainText(metadata=describe(Text("phone number")))
+    phone = PlainText(500, metadata=describe(Text("phone number")))
     website = WebAddress(metadata=describe(Text("website URL"), label=Text("Website")))
     email = MailAddress(metadata=describe(Text("e-mail address")))
 
