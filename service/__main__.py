@@ -75,14 +75,6 @@ def work(arguments: argparse.Namespace, settings: Settings) -> Coroutine[Any, An
     return commands[arguments.command]()
 
 
-async def stoppable(command: Coroutine[Any, Any, int | None]) -> int | None:
-    """Have SIGTERM cancel a command, as Ctrl-C does, so that it cleans up; `serve` handles both by itself."""
-    task = asyncio.current_task()
-    assert task
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await command
-
-
 def main() -> None:
     arguments = parser().parse_args()
     if arguments.help:  # no command, or a group without an action
@@ -91,8 +83,9 @@ def main() -> None:
     try:
         settings = read_settings(os.environ, {name: getattr(arguments, name, None) for name in FIELDS})
         configure(settings.log_level, settings.log_format)
-        status = uvloop.run(stoppable(work(arguments, settings)))
-        sys.stdout.flush()  # what is buffered may be what does not fit on the disk
+        status = uvloop.run(work(arguments, settings))
+        if sys.stdout:  # what is buffered may be what does not fit on the disk
+            sys.stdout.flush()
         sys.exit(status)
     except SettingError as error:
         sys.exit(failed(str(error), 2))

@@ -17,6 +17,7 @@ from service.backup.files import STANDARD_OUTPUT, created, refuse_existing
 from service.backup.format import BackupError, DumpWriter
 from service.backup.reading_ahead import read_ahead
 from service.backup.snapshot import Snapshot
+from service.backup.stopping import stop_on_request
 from service.changes.feed import CHECKPOINT
 from service.changes.restores import MARKER, RestoreUnderWay, refuse_restore
 from service.database import Location, connected, located
@@ -36,6 +37,7 @@ class DumpOptions(NamedTuple):
 async def dump_database(settings: Settings, options: DumpOptions) -> None:
     """Write a dump, and print what it contains."""
     refuse_existing(options.path, force=options.force)
+    stop_on_request()
     async with located(settings, must_exist=True) as location, connected(location) as database:
         await refuse_unusable(database, location)
         print(f"Dumping {location}", file=sys.stderr)

@@ -14,6 +14,7 @@ from service.backup.format import BackupError
 from service.backup.reader import DumpReader
 from service.backup.reading_ahead import read_ahead
 from service.backup.restoring import Restore
+from service.backup.stopping import stop_on_request
 from service.database import connected, located
 from service.migrations import FORM
 from service.mongo.write_clock import read_clock
@@ -29,6 +30,7 @@ class RestoreOptions(NamedTuple):
 
 async def restore_database(settings: Settings, options: RestoreOptions) -> None:
     """Check the whole file, then restore it, and print what was restored."""
+    stop_on_request()
     with opened(options.path) as (file, size):
         header = await checked(file, options.path, size)
         async with located(settings) as location, connected(location) as database:

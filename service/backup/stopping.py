@@ -1,12 +1,20 @@
-"""Work in threads that must end before a restore that is told to stop removes what it has begun."""
+"""Dumps and restores that are told to stop remove what they have begun."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import Callable
 from typing import TypeVarTuple
 
 Arguments = TypeVarTuple("Arguments")
+
+
+def stop_on_request() -> None:
+    """Have SIGTERM cancel this task, so that no part of a file and no loaded collection is left."""
+    if (task := asyncio.current_task()) and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def complete_in_thread(work: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
