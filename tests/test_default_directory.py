@@ -52,7 +52,7 @@ def test_data_in_the_former_place_goes_on_being_used(here: Path) -> None:
     assert choose_directory(Path("other")).path == here / "work/other"
 
 
-def test_data_of_another_user_in_the_former_place_is_ignored(
+def test_data_of_another_user_in_the_former_place_is_refused(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     former, mine = here / "work/.kalends", here / "mine"
@@ -61,9 +61,8 @@ def test_data_of_another_user_in_the_former_place_is_ignored(
     assert choose_directory(None).path == mine
     with monkeypatch.context() as patched:
         patched.setattr("os.geteuid", lambda: former.lstat().st_uid + 1)
-        place = choose_directory(None)
-    assert place.path == here / "home/.local/share/kalends"
-    assert place.notice == f"ignoring the data in {mine}, which belongs to another user"
+        with pytest.raises(EmbeddedError, match="belongs to another user"):
+            choose_directory(None)
 
 
 @pytest.mark.parametrize("home", ["", "/", "relative", "/no/such/home"])

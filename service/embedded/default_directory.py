@@ -15,7 +15,7 @@ LEGACY_DEFAULT = Path(".kalends")
 
 @dataclass(frozen=True)
 class ChosenDirectory:
-    """A data directory, and a message for the operator about one of earlier versions."""
+    """A data directory, and a message for the operator if it is that of earlier versions."""
 
     path: Path
     notice: str = ""
@@ -29,7 +29,9 @@ def choose_directory(chosen: Path | None) -> ChosenDirectory:
     if not (legacy := _legacy()):
         return ChosenDirectory(_default())
     if not _is_own(LEGACY_DEFAULT):
-        return ChosenDirectory(_default(), f"ignoring the data in {legacy}, which belongs to another user")
+        raise EmbeddedError(
+            f"{legacy} belongs to another user: run the command as that user, or set KALENDS_DATA_DIR"
+        )
     return ChosenDirectory(
         legacy,
         f"using the data in {legacy}, the default directory of earlier versions; to use {_default()}, "
