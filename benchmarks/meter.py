@@ -1,4 +1,4 @@
-"""Counts the commands that reach MongoDB."""
+"""Counts the operations that reach MongoDB."""
 
 from __future__ import annotations
 

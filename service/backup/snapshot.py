@@ -71,7 +71,7 @@ def _next(cursor: CommandCursor[RawBSONDocument]) -> list[RawBSONDocument]:
         if error.code != TOO_OLD:
             raise
         raise BackupError(
-            "the dump took longer than MongoDB keeps the moment at which it began: increase its parameter "
+            "the dump took longer than MongoDB keeps past states: increase its parameter "
             "minSnapshotHistoryWindowInSeconds, or dump to a faster disk"
         ) from None
 

@@ -29,7 +29,8 @@ class Change(NamedTuple):
     plural: str
     id: int
     action: str
-    """created, changed, trashed, restored or removed; empty if it is none of these: services do no others."""
+    """created, changed, trashed, restored (from the trash) or removed; empty for other writes, which services
+    never do."""
     touched: frozenset[str] | None = None
     """The top-level fields that an update has set or removed; None for other writes."""
     was: Facts | None = None

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from itertools import islice
 from time import monotonic
-from typing import Any
 
+import pymongo.database
 from bson import ObjectId, Timestamp
 from pymongo.command_cursor import CommandCursor
 from pymongo.errors import PyMongoError
@@ -18,7 +18,7 @@ from schemas import KINDS
 from schemas.errors import Problem, Unavailable
 from service.changes.change import PIPELINE, Change, parse
 from service.changes.restores import Restores
-from service.mongo.client import HISTORY_LOST, Database, Result, close_stream, utc
+from service.mongo.client import HISTORY_LOST, Database, Result, Row, close_stream, utc
 from service.mongo.coalescing import Batcher
 from service.mongo.write_clock import Clock, WriteClock
 
@@ -28,7 +28,6 @@ MAX_EVENT_CHANGES = 4096
 """Number of changes to events kept in memory."""
 CHECKPOINT = "change_log"
 """Id of a document in `meta`: its time `at` is that up to which changes are counted and logged."""
-Document = dict[str, Any]
 
 
 class ChangeFeed:
@@ -36,8 +35,8 @@ class ChangeFeed:
     as long as it stays the same, everything that was read from the database is still current."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database.delegate
-        self._stream: CommandCursor[Document] | None = None
+        self._database: pymongo.database.Database[Row] = database.delegate
+        self._stream: CommandCursor[Row] | None = None
         self.clock = WriteClock(self._database)
         self.restores = Restores()
         self.time = Timestamp(0, 1)
@@ -55,7 +54,7 @@ class ChangeFeed:
         """The position that was read last. What is loaded from now on is at least as current."""
         self._changed = dict.fromkeys((kind.plural for kind in KINDS), 0)
         self.last_change = Timestamp(0, 1)
-        """The time of the last change that was read; no change since then is unknown."""
+        """The time of the last change, or at which the stream was opened; every later change is known."""
 
     @property
     def changed_at(self) -> datetime:
@@ -126,7 +125,7 @@ class ChangeFeed:
             await self.close()
         was_open, started = self._stream is not None, monotonic()
         try:
-            clock, is_new, changes = await self.clock.read(), False, list[Document]()
+            clock, is_new, changes = await self.clock.read(), False, list[Row]()
             if self._stream is None or clock != self.clock.last:
                 is_new, changes = await asyncio.to_thread(self._read, clock)
         except PyMongoError as error:
@@ -146,20 +145,23 @@ class ChangeFeed:
             self._add(parse(change_event))
         return {}
 
-    def _read(self, clock: Clock) -> tuple[bool, list[Document]]:
+    def _read(self, clock: Clock) -> tuple[bool, list[Row]]:
         """Read all new changes (blocking) after the clock has moved; return whether the stream is a new one.
         All in one thread: thousands of changes cost a single thread switch."""
         last, stream = self.clock.last, self._stream
         # After an election the cursor is on the old primary, which lags behind as a secondary. And what was
         # read from the new one before its clock may have been outdated.
-        is_new = stream is None or not stream.alive or last is None or clock.election != last.election
+        is_new = stream is None or last is None or clock.election != last.election
         if stream is None or is_new:
             self._stream, old = self._watch(clock.time), stream
             stream = self._stream
             close_stream(old)
-        return is_new, self.restores.records_only(iter(stream.try_next, None))
+        changes = self.restores.records_only(iter(stream.try_next, None))
+        if not stream.alive:  # the database was dropped
+            self._stream = None
+        return is_new, changes
 
-    def _watch(self, start: Timestamp) -> CommandCursor[Document]:
+    def _watch(self, start: Timestamp) -> CommandCursor[Row]:
         # By default a stream starts at the last applied write. It may be later than the majority commit
         # point, at which snapshots are taken: a write between the two would be in neither.
         checkpoint = self.restores.learn(self._database, CHECKPOINT, start)
@@ -169,10 +171,7 @@ class ChangeFeed:
             start = min(start, checkpoint["at"])
         # Not `watch`: it would resume at a new primary which has not committed yet what the clock stands for.
         stage = {"$changeStream": {"startAtOperationTime": start}}
-        stream: CommandCursor[Document] = self._database.aggregate(
-            [stage, *PIPELINE], batchSize=1000, maxAwaitTimeMS=1
-        )
-        return stream
+        return self._database.aggregate([stage, *PIPELINE], batchSize=1000, maxAwaitTimeMS=1)
 
     def _add(self, change: Change) -> None:
         self.position += 1

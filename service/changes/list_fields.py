@@ -42,7 +42,7 @@ def changed(was: Facts, now: Facts) -> dict[str, Any]:
 
 
 def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Extract these fields from a loaded event."""
+    """The `FACTS` of a loaded event, without those in `SEARCHED`."""
     plain = {name: event.get(name) for name in PLAIN if name not in SEARCHED}
     return plain | {
         field: [{name: copy.get(name) for name in names} for copy in event.get(field) or ()]

@@ -117,7 +117,7 @@ def batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
 
 
 async def begin_log(database: Database) -> Document:
-    """Begin the log anew: its rows are about another collection of records. Return what to store in the
+    """Begin the log anew: its rows are about records that were replaced. Return what to store in the
     checkpoint; the new identity makes all earlier tokens invalid. The numbers go on: another process may be
     appending rows."""
     await database[LOG].delete_many({})

@@ -54,7 +54,7 @@ class Restores:
     def __init__(self) -> None:
         self.is_under_way, self._is_marked = False, False
         self.records: str | None = None
-        """Identifies the collection of all records: after a restore it is another one."""
+        """Identifies the set of all records: a restore gives it another identity."""
         self.replaced_at = datetime.min
         """The time at which all records were replaced last, in UTC."""
         self.on_replaced: Callable[[], None] = lambda: None
@@ -77,8 +77,9 @@ class Restores:
     def learn(
         self, database: pymongo.database.Database[Document], checkpoint: str, until: Timestamp
     ) -> Document | None:
-        """Read the marker and the checkpoint of the change log (blocking), and return the checkpoint. It
-        counts from `notice` on: this is a thread, and until then caches are of the records before."""
+        """Read the marker and the checkpoint of the change log (blocking), and return the checkpoint. What
+        was read takes effect only when `notice` is called: this runs in a thread, and until then the caches
+        hold the old records."""
         rows = {row["_id"]: row for row in database["meta"].find({"_id": {"$in": [checkpoint, MARKER]}})}
         found: Document | None = rows.get(checkpoint)
         self._is_marked, self._known_until = MARKER in rows, until

@@ -14,7 +14,8 @@ Use = tuple[str, int]
 
 
 class State(NamedTuple):
-    """How an event counts for a linked record: its end if it is public, and if it is not in the trash."""
+    """How an event counts for a linked record: `publish_end` is its end if it is public, `live_end` its end
+    if it is not in the trash; otherwise None."""
 
     publish_end: datetime | None = None
     live_end: datetime | None = None

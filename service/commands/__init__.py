@@ -1,1 +1,1 @@
-"""The command-line parser and the `token` command."""
+"""The command-line parser, its options, and the commands `token`, `webhook` and `migrate`."""

@@ -88,7 +88,9 @@ def _add_dump(commands: Any) -> None:
 
 
 def _add_restore(commands: Any) -> None:
-    restoring = _command(commands, "restore", "read what `kalends dump` has written into an empty database")
+    restoring = _command(
+        commands, "restore", "restore a file that `kalends dump` has written, into an empty database"
+    )
     restoring.add_argument("file", metavar="FILE", help="the file to read")
     restoring.add_argument(
         "--replace", action="store_true", help="replace everything in a database that is not empty"
@@ -150,7 +152,7 @@ def _add_webhook(commands: Any) -> None:
             help="number of the webhook, as `kalends webhook list` shows",
         )
         if name == "resume":
-            what = "leave out all changes until now, for example because they are not kept any more"
+            what = "skip all changes up to now, for example because they are no longer kept"
             one.add_argument("--from-now", action="store_true", help=what)
 
 

@@ -69,14 +69,14 @@ def _add_csv_options(importing: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME=COLUMN",
-        help='a column with another name, such as "Titel=Event Name"; can be repeated',
+        help='treat the column NAME of the file as COLUMN, such as "Titel=Event Name"; can be repeated',
     )
     group.add_argument(
         "--date-format",
         type=date_format,
         default="",
         metavar="FORMAT",
-        help="form of dates other than 2027-06-30, such as %%d.%%m.%%Y or %%m/%%d/%%Y",
+        help="format of dates other than 2027-06-30, such as %%d.%%m.%%Y or %%m/%%d/%%Y",
     )
 
 

@@ -27,7 +27,7 @@ def date_format(text: str) -> str:
         is_complete = False
     if text and not is_complete:
         raise ArgumentTypeError(
-            f"must be a form with day, month and year, each once, such as %d.%m.%Y, not {text!r}"
+            f"must be a format with day, month and year, each once, such as %d.%m.%Y, not {text!r}"
         )
     return text
 

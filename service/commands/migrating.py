@@ -14,7 +14,7 @@ async def migrate_database(settings: Settings) -> None:
     """Upgrade the database and print the result."""
     async with located(settings) as location, connected(location) as database:
         if await stored_form(database) in (0, FORM):
-            print(f"Nothing to do: {location} is empty or has stored form {FORM}", file=sys.stderr)
+            print(f"Nothing to do: {location} is empty or up to date (stored form {FORM})", file=sys.stderr)
             return
         print(f"Upgrading {location}", file=sys.stderr)
         await prepare(database, StepProgress().show)

@@ -48,5 +48,5 @@ def state_of(webhook: Document, newest: str, now: datetime) -> str:
 def advice(id: int, *, is_expired: bool) -> str:
     """What continues a webhook that was paused."""
     if is_expired:
-        return f"`kalends webhook resume {id} --from-now` leaves them out, and sends later changes"
-    return f"when that is mended, `kalends webhook resume {id}` continues"
+        return f"`kalends webhook resume {id} --from-now` skips the lost changes, and sends later ones"
+    return f"once that is fixed, `kalends webhook resume {id}` continues"

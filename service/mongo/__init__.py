@@ -1,1 +1,1 @@
-"""The MongoDB driver: connections, the write clock, batches of queries, ids and indexes."""
+"""Access to MongoDB: connections, the write clock, batches of queries, ids and indexes."""

@@ -13,8 +13,8 @@ from pymongo.errors import BulkWriteError, DocumentTooLarge, DuplicateKeyError, 
 from service.mongo.client import DUPLICATE, Collection, Row, Session
 
 GROUP_COMMIT: Row = {"in_flight": 2, "max_batch": 32, "slow_seconds": 0.5}
-"""How concurrent writes are grouped into commands. Later ones do not wait longer than these seconds: a record
-of the group may be locked by a transaction."""
+"""How concurrent writes are grouped into commands. Later ones wait at most `slow_seconds` for a command: one
+of its records may be locked by a transaction."""
 IMMUTABLE = 66
 """The server's error code for a change of an id."""
 UNSTORABLE = (DocumentTooLarge, InvalidDocument, WriteError)
@@ -54,8 +54,8 @@ async def insert_each(
 
 
 async def update_each(collection: Collection, updates: Sequence[Update]) -> dict[Update, Exception]:
-    """Update documents; return the error that `update_one` would have raised for each that failed. It raises
-    that of a single update."""
+    """Update documents; return the error of each that failed. If there is only one update, its error is
+    raised instead."""
     try:
         if len(updates) == 1:
             await update_one(collection, updates[0])

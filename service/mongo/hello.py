@@ -24,7 +24,7 @@ HELLO = bson.encode({"hello": 1, "$db": "admin"})
 MAX_NUMBER = 2**31
 MAX_SECONDS = 0.5
 PAUSE_SECONDS = 5.0
-"""How long only the driver is used after an attempt has failed: perhaps nobody else can reach the member."""
+"""After a failed attempt, only the driver is used for this long: perhaps only it can reach the member."""
 Address = tuple[str, int | None]
 
 

@@ -16,7 +16,7 @@ twice as large, since creations wait while a block is reserved."""
 
 
 class Ids:
-    """Assigns ids, separately for posts, terms, tokens and the words of the search vocabulary."""
+    """Assigns ids, separately for posts, terms, tokens, webhooks and the words of the search vocabulary."""
 
     def __init__(self, database: Database) -> None:
         self._counters = database["counters"]

@@ -38,7 +38,7 @@ class WriteClock:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.last: Clock | None = None
-        """What was read up to: set by whoever reads everything up to the clock."""
+        """The clock up to which all changes were read; the change feed sets it."""
         self._uncommitted: tuple[Timestamp, float] | None = (
             None  # last commit, and since when nothing followed
         )
@@ -60,7 +60,7 @@ class WriteClock:
         self._connection.close()
 
     def observe(self, reply: Mapping[str, Any]) -> Clock:
-        """The clock of a primary, by which it is also noticed whether it can commit writes."""
+        """Return the clock in a reply of the primary, and note whether it still commits writes."""
         clock, written = _clock_of(reply), reply["lastWrite"]["opTime"]["ts"]
         # The only member of a set never loses its majority, but its disk may be slow.
         if written == clock.time or len(reply.get("hosts", ())) < 2:
@@ -79,8 +79,8 @@ class WriteClock:
 
     @property
     def knows_primary(self) -> bool:
-        """Whether the clock was read from the primary to which the driver sends commands now. It never
-        returns to the primary of an earlier election."""
+        """Whether the clock was read from the primary to which the driver sends commands now. The
+        driver never returns to the primary of an earlier election."""
         self._learn_topology()
         return self.last is not None and self.last.election in self._elections
 

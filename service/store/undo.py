@@ -20,8 +20,8 @@ class UndoSteps:
         self._steps, self._now = database["undo"], site.now
 
     async def keep(self, kind: Kind, record: Document, values: Document, was: Mapping[str, str]) -> str:
-        """Store what undoes the change that made this version of a record, and digests of what that holds;
-        return the key of the step."""
+        """Store the values that undo the change which made this version of a record, and the digests `was`
+        that the undo is checked with; return the key of the step."""
         key = secrets.token_urlsafe(12)
         made = {"version": record["version"], "was": dict(was)}
         step = {"kind": kind.name, "id": record["_id"], "values": values, **made}

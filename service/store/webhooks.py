@@ -100,7 +100,7 @@ class Webhooks:
         return await self._renew(self._ours(webhook), good)
 
     async def passed(self, webhook: Document, since: str) -> Document | None:
-        """Note that there was nothing else to deliver up to a token; None as above."""
+        """Note that there was nothing else to deliver up to a token; None if the webhook is another's."""
         return await self._renew(self._ours(webhook), {"since": since})
 
     async def failed(self, webhook: Document, problem: str) -> None:

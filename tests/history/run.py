@@ -32,7 +32,7 @@ READERS = 2
 REQUEST_SECONDS = 90
 """The service itself gives up after 30 seconds."""
 SETTLING_SECONDS = 120.0
-"""Fanout are brought up to date by maintenance, which runs every few seconds."""
+"""Copies in events are brought up to date by maintenance, which runs every few seconds."""
 
 
 async def run(directory: Path, seconds: float, seed: int) -> History:

@@ -150,7 +150,7 @@ def is_term(kind: Kind) -> bool:
 
 PROTECTION = RecordCheck(
     "protection",
-    "`locked` does not tell whether an event has a password: set to what the password says",
+    "an event is marked as protected without a password, or the other way round: corrected",
     find_protection,
     lambda kind: kind is EVENT,
 )
@@ -162,7 +162,7 @@ COSTS = RecordCheck(
 )
 POSITIONS = RecordCheck(
     "positions",
-    "the point of a venue is not at its coordinates: computed from them",
+    "the map position of a venue differs from its coordinates: computed from them",
     find_positions,
     lambda kind: kind is VENUE,
 )

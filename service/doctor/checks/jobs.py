@@ -74,8 +74,13 @@ async def _forget(scope: Scope, row: Document) -> None:
 
 
 FANOUT_JOBS = DatabaseCheck(
-    "fan-out jobs", "a fan-out job was left, or is of no record: run, and deleted", find_jobs
+    "fan-out jobs",
+    "a fan-out job (an update of copies in events) was left over, or its record does not exist: run, and "
+    "deleted",
+    find_jobs,
 )
 REMOVED = DatabaseCheck(
-    "removed terms", "a term that exists is remembered as deleted: not any more", find_removed
+    "removed terms",
+    "a category or tag that exists is listed as deleted: removed from that list",
+    find_removed,
 )

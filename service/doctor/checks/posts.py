@@ -110,8 +110,8 @@ def is_post(kind: Kind) -> bool:
 
 TRASH = RecordCheck(
     "trash",
-    "a record in the trash has a slug that others could use, or one outside of it has a former status: set "
-    "as moving it would",
+    "a record in the trash still occupies its slug, or a record that is not in the trash has data left from "
+    "it: corrected",
     find_trash,
     is_post,
 )
@@ -123,7 +123,7 @@ PUBLICATION = RecordCheck(
 )
 PARENTS = RecordCheck(
     "parents",
-    "an event is part of one that does not exist: it is part of none then",
+    "the parent of an event does not exist: the event gets no parent",
     find_parents,
     lambda kind: kind is EVENT,
 )

@@ -99,7 +99,7 @@ async def _replace(scope: Scope, kind: Kind, unique: Unique, id: int) -> None:
 
 UNIQUE_VALUES = DatabaseCheck(
     "unique values",
-    "two records have the same slug, import key or claim on a name: the younger one, or the one that seems "
-    "to have had another, gets another or none",
+    "two records have the same slug, import key or claim on a name: one keeps it (the older, unless there is "
+    "evidence that it belongs to the other); the other gets a new value or none",
     find,
 )

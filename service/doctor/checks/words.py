@@ -97,6 +97,7 @@ TRIGRAMS = DatabaseCheck(
 )
 NUMBERS = DatabaseCheck(
     "word numbers",
-    "two words have the same number, or a word has none: it gets a new one, as do its records",
+    "two search words have the same number, or a word has none: it gets a new one, and records with it are "
+    "updated",
     find_numbers,
 )

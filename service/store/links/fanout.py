@@ -50,8 +50,8 @@ def copy_of(kind: Kind, record: Document) -> Document:
 
 
 def touched(fields: Document, now: datetime) -> Document:
-    """A change to records, with its time, that may be the second one within a second. Clocks of processes
-    differ: the time does not go back."""
+    """An update that sets fields, raises the version, and never sets the time of change back, since clocks of
+    processes differ. A record may have changed before within the same second: it has no time of its own."""
     return {
         "$set": fields | {"has_own_time": False},
         "$max": {"modified_utc": now},

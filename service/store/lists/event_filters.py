@@ -44,7 +44,7 @@ DATES: dict[str, tuple[str, str, time, str]] = {
     "ends_after": ("end_utc", "$gt", time(23, 59, 59), "$gt"),
     "ends_before": ("end_utc", "$lte", time(23, 59, 59), "$lt"),
 }
-"""Parameter -> field, operator for whole days and the time of day to compare with, that for exact times."""
+"""Parameter -> field, operator and time of day for whole days, operator for exact times."""
 
 
 async def event_list(

@@ -21,8 +21,8 @@ from service.store.lists.histograms import Histogram, Slots, Window, window_of
 from service.store.lists.query import ListQuery, can_evaluate, matches
 
 MAX_COUNTED, MAX_COUNTED_FIRST = 20, 100_000
-"""A list of at most this many events is counted: whenever it is requested, and when its filter is used for
-the first time. Longer ones get a histogram, which costs as much as counting a few times."""
+"""Lists of at most 20 events are counted at every request, those of at most 100,000 when their filter is used
+for the first time. Longer ones get a histogram, which costs as much as counting a few times."""
 MAX_FILTERS = 10_000
 """Number of filters that are known to have been used before."""
 BUILD_SECONDS = 60
