@@ -1,3 +1,3 @@
 """The version of this release, also of the package."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0.dev0"
