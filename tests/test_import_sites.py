@@ -364,7 +364,7 @@ async def test_killed_at_any_time_and_started_again(
         *(
             (
                 ["a.csv", "--date-format", form],
-                f"must be a form with day, month and year, each once, such as %d.%m.%Y, not {form!r}",
+                f"must be a format with day, month and year, each once, such as %d.%m.%Y, not {form!r}",
             )
             for form in ("%d.%d", "%", "%Q", "%d.%m", "tomorrow")
         ),
