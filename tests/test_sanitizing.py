@@ -141,16 +141,6 @@ def test_plain_text(text: str, plain: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("opened", "closed", "plain"),
-    [("<a ", "", "< a "), ("<!--", "", "< !--"), ("<", "a>", ""), ("<<a>", "", "<"), ("<", "", "<")],
-)
-def test_hostile_text_becomes_plain_in_linear_time(opened: str, closed: str, plain: str) -> None:
-    """Quadratic, some of them would take minutes."""
-    number = 200_000
-    assert plain_text(f"{opened * number}{closed * number} jazz") == f"{plain * number} jazz"
-
-
-@pytest.mark.parametrize(
     ("text", "safe", "why"),
     [
         ("<p>R&B</p><script>x</script>", "<p>R&amp;B</p>", "the content of a script is no text"),
@@ -203,17 +193,6 @@ async def test_long_texts_are_stored_and_shown(api: Api, piece: str) -> None:
     event = await api.event("Long", description=text)
     for path in (f"/events/{event['id']}", f"/events/{event['id']}.ics", f"//event/{event['slug']}/"):
         assert (await api.send("GET", path))[0] == 200, path
-
-
-@pytest.mark.parametrize("piece", ["<", "<a ", "<!--", "<<<a>a>a>", " ", "&", "x"])
-async def test_short_texts_that_are_sent_too_long_are_refused(api: Api, piece: str) -> None:
-    """They are sanitized first. Quadratic, some of them would take minutes."""
-    text = piece * (300_000 // len(piece))
-    status, answer = await api.post("/venues", {"venue": "Hall", "address": text})
-    if len(plain_text(text)) > 500:
-        assert (status, list(answer["data"]["params"])) == (400, ["address"])
-    else:
-        assert (status, answer.get("address", "")) == (201, plain_text(text))
 
 
 @pytest.mark.parametrize(("title", "description"), [("<a" * 250, ""), ("x", "&" * 60_000 + "<script>")])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable
 
 import nh3
 
@@ -15,7 +14,6 @@ OPENS_TAG = r"<(?=[a-zA-Z/!?])"
 """What an HTML parser reads as the start of a tag, comment or declaration; `<3` is none of these."""
 TAG = re.compile(OPENS_TAG + r"[^>]*>")
 UNCLOSED = re.compile(OPENS_TAG)
-BRACKET = re.compile("([<>])")
 NAMED_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 WHOLE_TAG = r"""(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|(?!=\s*+["'])[^<>])*+>"""
 """The rest of a tag whose quotes are closed, up to the next `<` outside of them."""
@@ -77,28 +75,11 @@ CLEANER = nh3.Cleaner(
 
 
 def plain_text(text: str) -> str:
-    """Removes tags and keeps the text between them."""
-    end = text.rfind(">") + 1  # behind it no tag ends: each would be searched to the end of the text
-    text, rest = TAG.sub("", text[:end]), text[end:]
-    text = "".join(_outside_tags(BRACKET.split(text))) + rest
+    """Removes tags and keeps the text between them. Repeated, since removing one tag can form another."""
+    while (stripped := TAG.sub("", text)) != text:
+        text = stripped
     # A space after the `<` of an unclosed tag keeps HTML parsers from reading it as a tag.
     return UNCLOSED.sub("< ", text)
-
-
-def _outside_tags(parts: Iterable[str]) -> list[str]:
-    """What is left of the parts of a text without the tags that were formed by the removal of others. In a
-    single pass, so that many within each other take linear time."""
-    kept: list[str] = []
-    tag: int | None = None
-    for part in filter(None, parts):
-        if part == ">" and tag is not None:
-            del kept[tag:]
-            tag = None
-            continue
-        if tag is None and kept and kept[-1] == "<" and UNCLOSED.match("<" + part[0]):
-            tag = len(kept) - 1
-        kept.append(part)
-    return kept
 
 
 def safe_html(text: str) -> str:
