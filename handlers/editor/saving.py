@@ -105,8 +105,9 @@ class SavingPages:
         if saved["version"] == record["version"]:
             return self._saved(request, form, saved, "unchanged")
         undo = undo_values(form, record, kind.represent(kind, record, page.records))
-        was = stored_form(kind, saved, page).was
-        key = await self._store.undo.keep(kind, saved, undo, was) if undo else ""
+        key = ""
+        if undo:
+            key = await self._store.undo.keep(kind, saved, undo, stored_form(kind, saved, page).was)
         return self._saved(request, form, saved, "saved", undo=key)
 
     def _saved(
