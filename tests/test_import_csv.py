@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,12 @@ async def test_a_second_run_changes_what_has_changed(api: Api, imports: Imports)
     changed = EVENTS.replace("12.50", "15").replace("Fair,", "Fête,")
     assert (await imports.text("events.csv", changed)).summary == {"events": (1, 1, 1, 0)}
     assert (await shown(api))["Concert"]["cost"] == "€15"
+
+
+async def test_a_short_file_limits_no_other_reader(imports: Imports) -> None:
+    """Python has one limit of cells for the whole process."""
+    await imports.text("events.csv", EVENTS)
+    assert next(csv.reader(["x" * 10_000])) == ["x" * 10_000]
 
 
 async def test_equal_rows_are_different_events(imports: Imports) -> None:

@@ -12,6 +12,9 @@ DELIMITERS = ",;\t"
 SEPARATOR = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)
 """A first line with which Excel is told the delimiter."""
 MAX_CELL = 1_000_000
+NO_LIMIT = 2**31 - 1
+"""Python has one limit of cells for the whole process. Cells that are too large are refused here, with their
+row; the reader would fail in the middle of it."""
 
 
 class CsvRow(NamedTuple):
@@ -32,7 +35,7 @@ def csv_rows(lines: Sequence[str]) -> Iterator[CsvRow]:
     first_line = lines[0] if lines else ""
     separator = SEPARATOR.fullmatch(first_line)
     delimiter = separator[1] if separator else max(DELIMITERS, key=first_line.count)
-    csv.field_size_limit(max(1, sum(map(len, lines))))  # `_checked` refuses a row, the reader would cut it
+    csv.field_size_limit(NO_LIMIT)
     begin = 1 if separator else 0
     while begin < len(lines):
         start = begin
