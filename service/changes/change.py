@@ -86,7 +86,7 @@ def _facts(change_event: ChangeEvent) -> tuple[Facts | None, Facts | None]:
     """The facts before and after a change, if it is the creation of an event, or an update that reports
     them."""
     if change_event["operationType"] == "insert" and change_event["ns"]["coll"] == EVENT.plural:
-        return None, {name: change_event["fullDocument"].get(name) for name in FACTS}
+        return None, change_event["fullDocument"]
     last = change_event.get("updateDescription", {}).get("updatedFields", {}).get("last_change")
     was, now = (last.get(name) if isinstance(last, dict) else None for name in ("was", "now"))
     return (was, was | now) if isinstance(was, dict) and isinstance(now, dict) else (None, None)

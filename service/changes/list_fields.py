@@ -14,16 +14,16 @@ Facts = Mapping[str, Any]
 ACCESS = ("status", "author")
 PLAIN = (
     *("_id", *ACCESS, "hide_from_listings", "locked", "post_parent", "featured", "ticketed"),
-    *("start_utc", "end_utc", "date_utc", "modified_utc", "sort", "tok"),
+    *("start_utc", "end_utc", "date_utc", "modified_utc"),
 )
 LINKS = {
     field: ("_id", "version", *(("status", "author", "geo_lat") if kind.is_post else ()))
     for field, kind in LINKED.items()
 }
-FACTS = frozenset([*PLAIN, *LINKS])
-"""Fields of an event that lists filter or sort by."""
 SEARCHED = ("sort", "tok")
-"""Fields that are not loaded with an event."""
+"""Fields for titles and words: the feed reports that they have changed, but not their values."""
+FACTS = frozenset([*PLAIN, *SEARCHED, *LINKS])
+"""Fields of an event that lists filter or sort by."""
 
 
 def last_change_of(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,8 +43,7 @@ def changed(was: Facts, now: Facts) -> dict[str, Any]:
 
 def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
     """The `FACTS` of a loaded event, without those in `SEARCHED`."""
-    plain = {name: event.get(name) for name in PLAIN if name not in SEARCHED}
-    return plain | {
+    return {name: event.get(name) for name in PLAIN} | {
         field: [{name: copy.get(name) for name in names} for copy in event.get(field) or ()]
         for field, names in LINKS.items()
     }
