@@ -34,11 +34,6 @@ MAX_COPIES_BYTES = 8_000_000
 """MongoDB limits a document to 16 MiB."""
 
 
-def copies_of(linked: Linked) -> Linked:
-    """The copies to embed in an event."""
-    return {field: [copy_of(LINKED[field], one) for one in many] for field, many in linked.items()}
-
-
 class LinkResolver:
     """Resolves the links of a batch of events with one query. Events that describe the same new record share
     it."""
@@ -48,6 +43,7 @@ class LinkResolver:
         self._site, self._build = site, build
         self._candidates = Candidates()
         self._temporary_ids = count(-1, -1)
+        self._copies: dict[tuple[str, int], Document] = {}
         self.new: Linked = {}
         """The records that all events resolved so far create."""
 
@@ -101,6 +97,17 @@ class LinkResolver:
             records = (self._found_or_new(field, link, ref, caller) for link, ref in links)
             found[field] = list({record["_id"]: record for record in records}.values())
         return found
+
+    def copies(self, linked: Linked) -> Linked:
+        """The copies to embed in an event. Events that link to the same record share its copy: do not modify
+        it."""
+        return {field: [self._copy(field, one) for one in many] for field, many in linked.items()}
+
+    def _copy(self, field: str, record: Document) -> Document:
+        key = field, record["_id"]
+        if key not in self._copies:
+            self._copies[key] = copy_of(LINKED[field], record)
+        return self._copies[key]
 
     def _problem(self, kind: Kind, link: Any, ref: LinkRef | None, caller: Caller) -> Text | None:
         record = self._found(kind, ref)

@@ -22,7 +22,7 @@ from service.mongo.coalescing import Batcher
 from service.passwords import Passwords
 from service.store.links.category_tree import remove_twins
 from service.store.links.fanout import Fanout
-from service.store.links.resolving import Linked, LinkResolver, copies_of
+from service.store.links.resolving import Linked, LinkResolver
 from service.store.records.conditions import failed_conditions, without_rivals
 from service.store.records.drafting import CONFLICTS, Drafter
 from service.store.records.idempotency import IdempotencyKeys
@@ -152,7 +152,7 @@ class Creator:
         await self._drafter.complete(kind, others, expect_free=expect_free)
         await self._drafter.complete_linked(resolver.new)
         for row, record in drafts.items():
-            record.update(copies_of(resolved[row]))
+            record.update(resolver.copies(resolved[row]))
 
     async def _store(self, kind: Kind, drafts: Drafts, new: Linked) -> Outcomes:
         """Store records, and return what became of them. Those that conflict with other writers are missing:

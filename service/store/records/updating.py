@@ -30,7 +30,7 @@ from service.mongo.loaders import HIDDEN_FIELDS, Ref
 from service.passwords import Passwords
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout, is_copied
-from service.store.links.resolving import Linked, copies_of
+from service.store.links.resolving import Linked
 from service.store.records.drafting import NO_PROBLEMS, Drafter
 from service.store.records.reading import Reader
 
@@ -126,7 +126,7 @@ class Updater:
         wanted = self._drafter.normalize(kind, data, caller, lookups, stored)
         links = lookups.resolver.resolve({name: data[name] for name in kind.links if name in data}, caller)
         await self._drafter.complete_linked(lookups.resolver.new)
-        wanted |= copies_of(links)
+        wanted |= lookups.resolver.copies(links)
         if kind is EVENT:
             wanted.pop("password", None)
             if "new_password" in wanted:
