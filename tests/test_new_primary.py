@@ -40,7 +40,7 @@ async def test_a_word_that_is_missing_at_first_gets_no_other_number(
 ) -> None:
     one, two = pair
     await two.event("Zebra")
-    stored, stale = Vocabulary._stored, [True]
+    stored, stale = Vocabulary._stored, [True, True]  # before the insertion, which is refused, and after it
 
     async def nothing_at_first(self: Vocabulary, words: list[str]) -> dict[str, int]:
         return {} if stale and stale.pop() else await stored(self, words)

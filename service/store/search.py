@@ -28,8 +28,6 @@ MAX_EXPANDED_WORDS = 2000
 """A substring of more words than this is so common that scanning the list in order is fastest."""
 MAX_CACHED_WORDS = 50_000
 """Words whose ids are cached; the oldest are dropped. With an LRU cache creations are 5 % slower."""
-MAX_UNCHECKED_WORDS = 10
-"""Up to this many unknown words of a record are inserted without looking them up first."""
 MAX_CHARS_ON_LOOP = 10_000
 """Texts with more characters than this are normalized in a thread."""
 
@@ -88,9 +86,8 @@ class Vocabulary:
         """Find or create the ids of words that are not cached, for all concurrent callers."""
         words = set().union(*asked)
         found = {word: self._known[word] for word in words if word in self._known}
-        if any(len(each) > MAX_UNCHECKED_WORDS for each in asked):
-            # After a cold start most words are stored already; later, unknown ones are mostly new.
-            found |= await self._stored([word for word in words if word not in found])
+        # Most of them are stored already: this process is younger than the vocabulary.
+        found |= await self._stored([word for word in words if word not in found])
         found |= await self._added([word for word in words if word not in found])
         self._known.update(found)
         for word in list(islice(self._known, max(0, len(self._known) - MAX_CACHED_WORDS))):
