@@ -99,8 +99,8 @@ class Vocabulary:
         self._known.clear()
 
     async def _stored(self, words: list[str]) -> dict[str, int]:
-        rows = await self._words.find({"_id": {"$in": words}}, {"n": 1}).to_list(None)
-        return {row["_id"]: row["n"] for row in rows}
+        rows = self._words.find({"_id": {"$in": words}}, {"n": 1}) if words else None
+        return {row["_id"]: row["n"] for row in await rows.to_list(None)} if rows else {}
 
     async def _added(self, words: list[str]) -> dict[str, int]:
         """Insert words; those that exist already keep their ids."""
