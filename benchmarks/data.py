@@ -24,8 +24,6 @@ from service.store.links.fanout import copy_of
 CHUNK = 5000
 POPULAR = 1000
 """Number of events at the last venue, whatever the total."""
-INTERNAL = ("debt", "last_change")
-"""Fields of a stored event that belong to the write that stored it."""
 SIZES = ((VENUE, 200), (ORGANIZER, 50), (CATEGORY, 20), (TAG, 50))
 Row = dict[str, Any]
 Counts = dict[tuple[str, int], Row]
@@ -60,8 +58,7 @@ async def insert_events(
     links = {kind.name: await linked(store, kind, size) for kind, size in SIZES}
     sample = {**EVENT.example, "timezone": "UTC", **dict.fromkeys(LINKED)}
     data = load(EVENT.body_schema, sample, store.site)
-    created = await store.create(EVENT, data, EVERYBODY)
-    template = {name: value for name, value in created.items() if name not in INTERNAL}
+    template = await store.create(EVENT, data, EVERYBODY)
     first = template["_id"] + 1
     await store.database["counters"].update_one({"_id": "post"}, {"$max": {"n": first + number}})
     rows = generated(template, number, words, numbers, links, store.site.now(), chance)
@@ -121,14 +118,14 @@ def generated(
 
 def count(counts: Counts, event: Row) -> None:
     """Adds an event to the usage counts of all records that it links to."""
-    names = ("publish", "live") if event["status"] == "publish" else ("live",)
-    for field in LINKED:
+    is_public, end = event["status"] == "publish", event["end_utc"]
+    for field, kind in LINKED.items():
         for copy in event[field]:
-            kept = counts.setdefault((field, copy["_id"]), {})
-            for name in names:
-                kept[name] = kept.get(name, 0) + 1
-                if LINKED[field].is_post:
-                    kept[f"{name}_end"] = max(event["end_utc"], kept.get(f"{name}_end", event["end_utc"]))
+            kept = counts.setdefault((field, copy["_id"]), {"publish": 0})
+            kept["publish"] += is_public
+            if kind.is_post:
+                for name in ("publish_end", "live_end") if is_public else ("live_end",):
+                    kept[name] = max(end, kept.get(name, end))
 
 
 async def note_counts(store: Store, counts: Counts) -> None:

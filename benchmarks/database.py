@@ -31,9 +31,7 @@ from service.store import Store, open_store
 NAME = "kalends"
 TOKEN = "benchmark"
 OURS = ("aiohttp", "motor", "pymongo", "orjson")
-COUNTS = ("publish", "live", "publish_end", "live_end")
-OUTDATED = ("debts", "imports", "importers")
-"""Collections about writes that are undone: changes of counts, and the lines that were imported."""
+COUNTS = ("publish", "publish_end", "live_end")
 RANK = 2000
 """Frequency rank of the word to search for: about one event in two hundred contains it."""
 
@@ -93,10 +91,7 @@ async def tidy(store: Store, number: int) -> dict[str, Any]:
     async for row in made.find({"events": {"$exists": True}}):
         field, _, id = row["_id"].partition(":")
         counts = {f"events.{name}": row["events"][name] for name in COUNTS if name in row["events"]}
-        kept = {"$set": counts, "$unset": {"events.plan": 1}}
-        await store.database[LINKED[field].plural].update_one({"_id": int(id)}, kept)
-    for name in OUTDATED:
-        await store.database[name].delete_many({})
+        await store.database[LINKED[field].plural].update_one({"_id": int(id)}, {"$set": counts})
     await store.database["tokens"].delete_many({"name": TOKEN})
     for name in await store.database.list_collection_names(filter={"name": {"$regex": "^bench_"}}):
         if name not in (MADE, READY):

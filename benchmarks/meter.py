@@ -7,7 +7,7 @@ from typing import Any
 
 COUNTED = ("query", "getmore", "insert", "update", "delete", "command")
 IDLE_SECONDS = 6.0
-"""Longer than the interval between two background sweeps of Kalends, so that one is included."""
+"""Longer than the interval between two maintenance runs of Kalends, so that one is included."""
 
 
 class Meter:

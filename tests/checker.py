@@ -32,7 +32,7 @@ async def differences(store: Store) -> list[str]:
 
 
 async def agrees(store: Store, seconds: float = 10.0) -> None:
-    """Waits until there is no difference. Chores that refused requests have left are taken up as if they
+    """Waits until there is no difference. Fan-out jobs that refused requests have left are run as if they
     were old."""
     found: list[str] = []
 
@@ -48,8 +48,8 @@ async def agrees(store: Store, seconds: float = 10.0) -> None:
         raise AssertionError("\n".join(found)) from None
 
 
-async def sweep_later(store: Store) -> None:
-    """The sweep of a process long after everything that is still written down; nothing else may run."""
+async def maintain_later(store: Store) -> None:
+    """A maintenance run long after all jobs that are stored now; nothing else may run."""
     await store.database["fanout_jobs"].update_many({}, {"$set": {"at": LONG_AGO}})
     await store.maintain()
 

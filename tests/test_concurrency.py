@@ -356,7 +356,7 @@ async def test_of_two_deletions_one_finds_it_gone(pair: tuple[Api, Api], kind: K
 async def test_what_is_taken_back_before_its_date_is_not_published(
     api: Api, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The author takes it back between the sweep's looking and its writing."""
+    """The author takes it back between the read and the write of maintenance."""
     records = api.store
     body = body_of(kind, "Not yet") | {"date_utc": "2027-01-01 00:00:00"}
     trashed, drafted = [(await api.made(kind.plural, **body))["id"] for _ in range(2)]

@@ -16,7 +16,7 @@ from schemas.kind import load
 from schemas.site import Site
 from service.store.links import fanout
 from service.store.links.fanout import FIELD
-from tests.checker import LONG_AGO, agrees, differences, sweep_later, until
+from tests.checker import LONG_AGO, agrees, differences, maintain_later, until
 from tests.conftest import Api
 from tests.samples import named
 
@@ -261,7 +261,7 @@ async def test_another_process_finishes_what_one_left_half_done(
     assert status == 200
     events = pair[1].store.database["events"]
     assert await events.count_documents({f"{FIELD[kind.name]}.{kind.name_field}": "New name"}) == 5
-    await sweep_later(pair[1].store)
+    await maintain_later(pair[1].store)
     assert await differences(pair[1].store) == []
 
 
@@ -276,7 +276,7 @@ async def test_another_process_finishes_a_deletion(
     dying = pair[0].store.fanout
     monkeypatch.setattr(dying, "_events", DyingCollection(pair[0].store.database["events"], 1))
     assert (await pair[0].delete(f"/{kind.plural}/{record['id']}"))[0] == 200
-    await sweep_later(pair[1].store)
+    await maintain_later(pair[1].store)
     assert await differences(pair[1].store) == []
 
 
@@ -298,18 +298,18 @@ async def test_children_that_moved_up_are_followed_after_a_death(
     monkeypatch.setattr(pair[0].store.fanout, "enqueue", dies)
     with pytest.raises(Died):
         await pair[0].store.delete(CATEGORY, middle, EVERYBODY)
-    await sweep_later(pair[1].store)
+    await maintain_later(pair[1].store)
     assert await differences(pair[1].store) == []
 
 
-async def test_a_chore_is_not_crossed_off_before_its_change_is_made(
+async def test_a_job_is_not_deleted_before_its_change_is_made(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process sweeps between the announcement of a change and the change; then this one dies."""
+    """Maintenance of another process runs between the job and its change; then this process dies."""
     path, _ = await linked(pair[0], VENUE)
     enqueue = pair[0].store.fanout.enqueue
 
-    async def swept(kind: Kind, id: int) -> Any:
+    async def maintained(kind: Kind, id: int) -> Any:
         job = await enqueue(kind, id)
         await asyncio.sleep(1.5)
         await pair[1].store.maintain()
@@ -318,10 +318,10 @@ async def test_a_chore_is_not_crossed_off_before_its_change_is_made(
     async def dies(job: Any) -> None:
         raise Died
 
-    monkeypatch.setattr(pair[0].store.fanout, "enqueue", swept)
+    monkeypatch.setattr(pair[0].store.fanout, "enqueue", maintained)
     monkeypatch.setattr(pair[0].store.fanout, "run", dies)
     assert (await pair[0].patch(path, {"venue": "New name"}))[0] == 200
-    await sweep_later(pair[1].store)
+    await maintain_later(pair[1].store)
     assert await differences(pair[1].store) == []
 
 
@@ -362,10 +362,10 @@ async def test_a_job_that_fails_does_not_stop_the_others(api: Api, monkeypatch: 
         await run(job)
 
     monkeypatch.setattr(api.store.fanout, "run", fails_once)
-    await sweep_later(api.store)
+    await maintain_later(api.store)
     assert sorted(ran) == sorted(f"venue:{venue['id']}" for venue in venues)
     monkeypatch.undo()
-    await sweep_later(api.store)
+    await maintain_later(api.store)
     copied = await api.store.database["events"].distinct("venue.venue")
     assert copied == ["New"]
 
@@ -383,7 +383,7 @@ async def test_a_job_is_kept_while_its_change_may_still_come(api: Api) -> None:
     await api.store.maintain()
     assert (await api.get(f"/events/{event['id']}"))[1]["venue"]["venue"] == "New"
     assert await jobs.count_documents({}) == 1
-    await sweep_later(api.store)
+    await maintain_later(api.store)
     assert await jobs.count_documents({}) == 0
 
 

@@ -23,7 +23,7 @@ from service.__main__ import main
 from service.database import Location, connected
 from service.embedded import embedded_mongod, running_uri
 from service.store import open_store
-from tests.checker import DEADLINE, agrees, sweep_later, until
+from tests.checker import DEADLINE, agrees, maintain_later, until
 
 pytestmark = pytest.mark.slow
 
@@ -190,7 +190,7 @@ async def check(service: Running, acknowledged: list[int]) -> None:
         stored = {event["_id"] async for event in store.database["events"].find({}, {"_id": 1})}
         assert set(acknowledged) <= stored
         assert len(set(acknowledged)) == len(acknowledged)
-        await sweep_later(store)
+        await maintain_later(store)
         await agrees(store)
 
 

@@ -17,7 +17,7 @@ from schemas import KINDS
 from schemas.caller import Role
 from schemas.site import Site
 from service.store import open_store
-from tests.checker import agrees, sweep_later
+from tests.checker import agrees, maintain_later
 from tests.test_faults import Running, running
 
 pytestmark = pytest.mark.slow
@@ -121,5 +121,5 @@ async def test_no_request_breaks_the_service_or_its_description(
         found = answers(tmp_path / "events.ndjson")
         succeeded = {label for label, statuses in found.items() if statuses.keys() & {200, 201}}
         assert operations(document, tags).keys() - succeeded == set()
-        await sweep_later(store)
+        await maintain_later(store)
         await agrees(store)
