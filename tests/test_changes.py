@@ -274,6 +274,22 @@ async def test_lost_changes_are_found_by_comparison(api: Api, monkeypatch: pytes
     assert set(mirror.told) >= {("removed", "events", gone), ("removed", "tags", tag)}
 
 
+async def test_lost_changes_are_logged_by_one_process(
+    pair: tuple[Api, Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one runs its maintenance when everything was repaired."""
+    await pair[0].event()
+    await pair[0].store.log.update()
+    for api in pair:
+        await lose_changes(api.store, monkeypatch)
+    logged = []
+    for api in pair:
+        await api.store.maintain()
+        logged.append(await api.store.database["changes"].count_documents({"is_lost": True}))
+        assert not api.store.feed.has_lost_changes
+    assert logged[0] == logged[1] > 0
+
+
 async def test_after_the_loss_of_too_many_changes_the_log_begins_anew(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,9 +43,10 @@ class ChangeFeed:
         """The time up to which all changes were read."""
         self.unlogged: deque[Change] = deque()
         """Changes since the checkpoint of the change log."""
-        self.has_lost_changes = False
+        self.begun_at = Timestamp(0, 1)
+        """The time of that checkpoint, at which the stream began, or would have begun if it could be read."""
+        self.has_lost_changes = self._is_repaired = False
         """Whether changes since that checkpoint cannot be read, so that all records must be compared."""
-        self._is_repaired = False
         self.batcher = Batcher[None, None](self._read_on)
         self._events: deque[Change] = deque(maxlen=MAX_EVENT_CHANGES)
         self.next_event = 0
@@ -168,7 +169,7 @@ class ChangeFeed:
         self.has_lost_changes &= not self.restores.has_replaced  # a restore leaves nothing to compare
         self.has_lost_changes |= checkpoint is None
         if checkpoint and not self.has_lost_changes:
-            start = min(start, checkpoint["at"])
+            self.begun_at = start = min(start, checkpoint["at"])
         # Not `watch`: it would resume at a new primary which has not committed yet what the clock stands for.
         stage = {"$changeStream": {"startAtOperationTime": start}}
         return self._database.aggregate([stage, *PIPELINE], batchSize=1000, maxAwaitTimeMS=1)

@@ -39,12 +39,12 @@ async def recount_if_needed(database: Database, report: Report) -> None:
                     await recount(database, report)
 
 
-async def recover(database: Database, report: Report, repair: Repair) -> None:
+async def recover(database: Database, report: Report, repair: Repair, lost_since: Timestamp) -> None:
     """Repair the change log and count all events, since the changes after the checkpoint are lost. If several
     processes notice that, the first one to get the lease does so; the others find another checkpoint."""
-    lost = await database["meta"].find_one({"_id": CHECKPOINT})
     async with hold_lease(database, "recount"):
-        if await database["meta"].find_one({"_id": CHECKPOINT}) == lost:
+        found = await database["meta"].find_one({"_id": CHECKPOINT})
+        if found is None or found["at"] == lost_since:
             with pymongo.timeout(RECOUNT_SECONDS):
                 await recount(database, report, repair)
 

@@ -124,7 +124,7 @@ class Store:
         await self.publish_due()
         await self.fanout.resume_abandoned()
         if self.feed.has_lost_changes:
-            await recover(self.database, log_progress, self.log.repair)
+            await recover(self.database, log_progress, self.log.repair, self.feed.begun_at)
             self.feed.reopen()
         # Not longer: it may wait for the transaction of a crashed process, which the next run will abort.
         await self.log.wait_for_update(MAX_UPDATE_SECONDS)

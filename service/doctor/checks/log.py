@@ -69,8 +69,9 @@ async def _set_back(scope: Scope, stored: Document) -> None:
 
 
 async def _recover(scope: Scope) -> None:
-    await recover(scope.database, log_progress, scope.store.log.repair)
-    scope.store.feed.reopen()
+    store = scope.store
+    await recover(scope.database, log_progress, store.log.repair, store.feed.begun_at)
+    store.feed.reopen()
 
 
 async def find_rows(scope: Scope) -> list[Finding]:
