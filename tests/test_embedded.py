@@ -22,6 +22,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from service.embedded import EmbeddedError, embedded_mongod, member, program, running_uri, server
 from service.embedded.directory import Directory
 from service.embedded.log import Log
+from service.mongo.client import Client, close_client
 from service.mongo.hello import HEADER, HELLO, OP_MSG
 
 pytestmark = pytest.mark.slow
@@ -184,26 +185,28 @@ async def test_strangers_are_refused(running: Path) -> None:
             await stranger.admin.command("createUser", "second", pwd="x", roles=["root"])
 
 
-async def test_who_is_told_to_stop_while_closing_closes_to_the_end(
+async def test_the_client_of_a_set_up_that_is_cancelled_is_closed(
     running: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closing, closed = asyncio.Event(), asyncio.Event()
-    close = AsyncMongoClient.close
+    asking, closed = asyncio.Event(), list[Client]()
 
-    async def slowly(client: AsyncMongoClient[dict[str, Any]]) -> None:
-        closing.set()
-        await asyncio.sleep(0.1)
-        await close(client)
-        closed.set()
+    async def ask_without_end(client: Client) -> bool:
+        asking.set()
+        return await asyncio.Event().wait()
 
-    monkeypatch.setattr(AsyncMongoClient, "close", slowly)
-    looking = asyncio.create_task(member.became_ready(Directory.at(running)))
+    def close(client: Client) -> None:
+        close_client(client)
+        closed.append(client)
+
+    monkeypatch.setattr(member, "_became_primary", ask_without_end)
+    monkeypatch.setattr(member, "close_client", close)
+    setting_up = asyncio.create_task(member.became_ready(Directory.at(running)))
     async with asyncio.timeout(DEADLINE):
-        await closing.wait()
-        looking.cancel()
+        await asking.wait()
+        setting_up.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await looking
-    assert closed.is_set()
+            await setting_up
+    assert len(closed) == 1
 
 
 async def test_what_the_service_needs_is_allowed(running: Path) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import quote
 
-from pymongo import AsyncMongoClient
 from pymongo.errors import ConnectionFailure, OperationFailure
 
 from service.embedded.directory import SOCKET_HOST, USER, Directory
 from service.embedded.errors import EmbeddedError
 from service.embedded.program import REPLICA_SET
+from service.mongo.client import Client, close_client, connect
 
 UNAUTHORIZED = 13
 AUTHENTICATION_FAILED = 18
@@ -22,15 +21,13 @@ NOT_YET_INITIALIZED = 94
 # All databases, indexes, profiler and server statistics; no user management, shutdown or configuration.
 ROLES = ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"]
 
-Client = AsyncMongoClient[dict[str, Any]]
-
 
 async def became_ready(directory: Directory) -> bool:
     """Take the next setup step; true once mongod is primary and the service's user can authenticate."""
     if not await _listening(directory):
         return False
     try:
-        async with _connected(_anonymous_uri(directory)) as client:
+        with _connected(_anonymous_uri(directory)) as client:
             if not await _became_primary(client):
                 return False
             await _create_user(client, directory)
@@ -57,18 +54,13 @@ def _anonymous_uri(directory: Directory) -> str:
     return f"mongodb://{quote(str(directory.socket), safe='')}/?directConnection=true"
 
 
-@asynccontextmanager
-async def _connected(uri: str) -> AsyncIterator[Client]:
-    """A client that is closed completely, even if the calling task is cancelled meanwhile."""
-    client = Client(uri, serverSelectionTimeoutMS=2000)
+@contextmanager
+def _connected(uri: str) -> Iterator[Client]:
+    client = connect(uri)
     try:
         yield client
     finally:
-        closing = asyncio.ensure_future(client.close())
-        try:
-            await asyncio.shield(closing)
-        finally:
-            await closing
+        close_client(client)
 
 
 async def _became_primary(client: Client) -> bool:
@@ -100,7 +92,7 @@ async def _create_user(client: Client, directory: Directory) -> None:
 
 
 async def _can_authenticate(directory: Directory) -> bool:
-    async with _connected(directory.uri(directory.socket)) as client:
+    with _connected(directory.uri(directory.socket)) as client:
         try:
             await client.admin.command("ping")
         except OperationFailure as error:

@@ -1,4 +1,9 @@
-"""Several worker processes on one port, managed by gunicorn; `serve` runs this as a separate program."""
+"""Several worker processes on one port, managed by gunicorn; `serve` runs this as a separate program.
+
+This relies on undocumented parts of gunicorn: `Arbiter.WORKERS`, `num_workers`, `spawn_worker`,
+`manage_workers`, `murder_workers` and `kill_workers`; `Worker.booted`, `SIGNALS` and `init_signals`; and
+`Logger.setup`. pyproject.toml therefore pins the release series.
+"""
 
 from __future__ import annotations
 
