@@ -198,6 +198,32 @@ async def test_deep_pages_are_found_from_the_beginning_of_their_day(
         assert await keys_read(store) - before <= 3 * 10, page
 
 
+@pytest.mark.parametrize(
+    "query", [{"ends_after": "2027-06-12"}, {"ends_after": "2027-06-12 23:00", "strict_dates": "1"}]
+)
+async def test_what_has_not_ended_is_found_without_what_has(
+    api: Api, store: Store, query: dict[str, str]
+) -> None:
+    events = []
+    for number in range(120):
+        day = number // 5 + 1
+        days = {"start_date": f"2027-06-{day:02}", "end_date": f"2027-06-{day + number % 2:02}"}
+        events.append((await api.event(f"Event {number}", **days), day + number % 2))
+    right = [event["id"] for event, last in events if last > 12]
+    assert await api.ids("events", per_page="100", **query) == right
+    keys = []
+    for page in (1, 2, 3):
+        before = await keys_read(store)
+        found = await api.ids("events", page=str(page), per_page="5", **query)
+        assert found == right[page * 5 - 5 : page * 5]
+        keys.append(await keys_read(store) - before)
+    if "strict_dates" not in query:  # otherwise all keys are counted each time
+        assert max(keys) <= 3 * 15, keys
+    assert max(keys) < len(events), keys
+    long = await api.event("Long", start_date="2027-06-02", end_date="2027-06-23")
+    assert (await api.ids("events", per_page="5", **query)) == [long["id"], *right[:4]]
+
+
 async def test_the_last_page_is_found_from_the_end(
     api: Api, store: Store, links: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

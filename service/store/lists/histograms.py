@@ -94,6 +94,12 @@ def window_of(dates: Iterable[Condition], slots: Slots) -> Window | None:
     return Window(low[START], high[START], low[END], high[END])
 
 
+def lower_bound(dates: Iterable[Condition], field: str) -> datetime:
+    """The latest of the lower bounds on a field; without any, the earliest time there is."""
+    bounds = (bound for condition in dates for bound in condition.get(field, {}).items())
+    return max((bound for operator, bound in bounds if operator in ("$gt", "$gte")), default=datetime.min)
+
+
 class Histogram:
     """Numbers of events by start slot and end slot, in two arrays sorted by key: 16 bytes for each pair of
     slots."""
@@ -132,6 +138,11 @@ class Histogram:
         before = list(accumulate((numbers[slot] for slot in slots), initial=0))
         at = bisect_right(before, rank) - 1
         return slots[at], before[at]
+
+    def earliest_start(self, end: datetime) -> datetime:
+        """The time before which no event starts that ends at a time or later: none is longer than the
+        longest one."""
+        return self.slots.begin(self.slots.of(end) - self._longest)
 
     def _index(self, slot: int) -> int:
         return bisect_left(self._keys, slot << SHIFT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from schemas.caller import Caller
@@ -14,7 +15,7 @@ from service.mongo.client import Database, Result, aggregate, collections
 from service.mongo.coalescing import Batcher
 from service.mongo.loaders import aggregate_many
 from service.store.lists.event_filters import event_list
-from service.store.lists.histograms import END, START, Window
+from service.store.lists.histograms import END, START, Window, lower_bound
 from service.store.lists.other_filters import post_list, term_list
 from service.store.lists.query import MAX_SKIP, ListQuery
 from service.store.lists.resolver import FilterResolver
@@ -113,7 +114,7 @@ class Lists:
             whole = await self._counted(asked.slice(0, len(ids)))
             whole.heads.sort(key=lambda row: ids.index(row["_id"]), reverse=query.get("order") == "desc")
             return Page(whole.heads[skip : skip + limit], whole.total)
-        asked = asked.slice(skip, limit)
+        asked = await self._bounded(asked.slice(skip, limit))
         if (window := self.totals.window(asked)) is None:
             return await self._counted(asked)
         if skip > MAX_SKIPPED:
@@ -127,6 +128,18 @@ class Lists:
                 return Page(heads, total)
         histogram = await self.totals.histogram(asked)
         return Page(heads, histogram.total(window)) if histogram else await self._counted(asked)
+
+    async def _bounded(self, asked: ListQuery) -> ListQuery:
+        """If only the end of events has a lower bound, as in a list of all that have not ended, add the one
+        on their start that follows from it: the index would be read from the first event of all."""
+        dates = asked.dates or []
+        end = lower_bound(dates, END)
+        if end <= lower_bound(dates, START) or not self.totals.can_build(asked):
+            return asked
+        await self._feed.catch_up()
+        if (histogram := await self.totals.histogram(asked)) is None:
+            return asked
+        return replace(asked, dates=[*dates, {START: {"$gte": histogram.earliest_start(end)}}])
 
     async def _deep(self, asked: ListQuery, window: Window) -> Page:
         """Find a page of a long list from the beginning of the slot that it is in, or from the nearer end."""

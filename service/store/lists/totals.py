@@ -70,11 +70,13 @@ class Totals:
 
     def window(self, asked: ListQuery) -> Window | None:
         """The window of a list whose total a histogram can give; None for other lists."""
+        return window_of(asked.dates or (), self._slots) if self.can_build(asked) else None
+
+    def can_build(self, asked: ListQuery) -> bool:
+        """Whether the filter of a list can have a histogram."""
         if asked.dates is None or len(asked.encoded) > MAX_FILTER_BYTES:
-            return None
-        if not self.is_known(asked) and not can_evaluate(asked.conditions):
-            return None
-        return window_of(asked.dates, self._slots)
+            return False
+        return self.is_known(asked) or can_evaluate(asked.conditions)
 
     def is_known(self, asked: ListQuery) -> bool:
         """Whether there is a histogram of this filter, which may be outdated."""
