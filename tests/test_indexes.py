@@ -197,6 +197,7 @@ def event_queries(kind: Kind, ids: dict[str, int]) -> dict[str, dict[str, str]]:
         "ends_before": {"ends_before": "today +3 days"},
         "ends_after": {"ends_after": "today +650 days"},
         "end_date": {"end_date": "today +3 days"},
+        "modified_after": {"modified_after": "now -1 hour"},
         "radius": {"geoloc_lat": "10", "geoloc_lng": "20"},
         "small radius": {"geoloc_lat": "10", "geoloc_lng": "20", "geoloc_radius": "1"},
         "geoloc": {"geoloc": "1"},
@@ -222,8 +223,8 @@ def event_queries(kind: Kind, ids: dict[str, int]) -> dict[str, dict[str, str]]:
 
 SELECTIVE = {
     "venue", "organizer", "categories", "tags", "include", "one day", "one day, relative", "one day, by end",
-    "one hour", "starts_before", "starts_after", "ends_before", "ends_after", "end_date", "radius",
-    "small radius", "geoloc", "featured", "ticketed", "post_parent", "rare word", "part of a rare word",
+    "one hour", "starts_before", "starts_after", "ends_before", "ends_after", "end_date", "modified_after",
+    "radius", "small radius", "geoloc", "featured", "ticketed", "post_parent", "rare word", "part of a rare word",
     "rare phrase", "rare and common", "number", "unknown word", "venue of a day", "rare word at a venue",
     "featured of a tag", "draft",
 }  # fmt: skip
