@@ -23,7 +23,7 @@ from service.mongo.loaders import RecordLoader
 from service.mongo.write_clock import Clock, WriteClock, read_clock
 from service.store import Store
 from service.store.links import resolving
-from service.store.lists import pages
+from service.store.lists import page_finder
 from tests.conftest import Api
 
 KINDS = ("events", "venues", "organizers", "categories", "tags")
@@ -183,7 +183,7 @@ async def test_a_read_during_which_the_new_primary_becomes_known_is_done_again(
 async def test_a_list_is_read_again_after_an_election(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where no handler asks for it."""
     await api.made("tags", name="Jazz")
-    store, read, is_stale = api.store, pages.aggregate, [True]
+    store, read, is_stale = api.store, page_finder.aggregate, [True]
 
     async def stale(*arguments: Any, **options: Any) -> Any:
         return [] if is_stale and is_stale.pop() else await read(*arguments, **options)
@@ -191,7 +191,7 @@ async def test_a_list_is_read_again_after_an_election(api: Api, monkeypatch: pyt
     await store.feed.catch_up()
     pretend_election(store.feed)
     monkeypatch.setattr(WriteClock, "knows_primary", True)
-    monkeypatch.setattr(pages, "aggregate", stale)
+    monkeypatch.setattr(page_finder, "aggregate", stale)
     page = await store.page(TAG, load(TAG.query_schema, {"hide_empty": "false"}, Site()), EVERYBODY)
     assert (page.total, is_stale) == (1, [])
 

@@ -224,9 +224,9 @@ def event_queries(kind: Kind, ids: dict[str, int]) -> dict[str, dict[str, str]]:
 SELECTIVE = {
     "venue", "organizer", "categories", "tags", "include", "one day", "one day, relative", "one day, by end",
     "one hour", "starts_before", "starts_after", "ends_before", "ends_after", "end_date", "modified_after",
-    "radius", "small radius", "geoloc", "featured", "ticketed", "post_parent", "rare word", "part of a rare word",
-    "rare phrase", "rare and common", "number", "unknown word", "venue of a day", "rare word at a venue",
-    "featured of a tag", "draft",
+    "radius", "small radius", "geoloc", "featured", "ticketed", "post_parent", "rare word",
+    "part of a rare word", "rare phrase", "rare and common", "number", "unknown word", "venue of a day",
+    "rare word at a venue", "featured of a tag", "draft",
 }  # fmt: skip
 """Filters that few events pass: answering one reads few events."""
 

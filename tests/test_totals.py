@@ -16,7 +16,7 @@ from schemas.kind import load
 from schemas.values.zones import parse_zone
 from service.changes.list_fields import FACTS, SEARCHED
 from service.store import Store
-from service.store.lists import pages, totals
+from service.store.lists import page_finder, totals
 from service.store.lists.event_filters import DATES
 from service.store.lists.histograms import Histogram, Window
 from service.store.lists.pages import Lists
@@ -279,7 +279,7 @@ def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists that are long and deep after a few records."""
     monkeypatch.setattr(totals, "MAX_COUNTED", 5)
     monkeypatch.setattr(totals, "MAX_COUNTED_FIRST", 5)
-    monkeypatch.setattr(pages, "MAX_SKIPPED", 6)
+    monkeypatch.setattr(page_finder, "MAX_SKIPPED", 6)
 
 
 @pytest.mark.usefixtures("shallow")

@@ -42,7 +42,7 @@ def caches_of(store: Store, caches: Caches) -> Mapping[str, CountedCache]:
 def batches_of(store: Store) -> Mapping[str, Sequence[CountedBatches]]:
     return {
         "changes": [store.feed.batcher],
-        "lists": [store.lists.batcher],
+        "lists": [store.lists.finder.batcher],
         "heads": [store.reader.heads.batcher],
         "records": [store.reader.records.batcher],
         "creations": list(store.creator.batchers.values()),

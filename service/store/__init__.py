@@ -28,7 +28,8 @@ from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.usage import UsageCounters
 from service.store.lists.change_pages import Changes
-from service.store.lists.pages import Lists, Page
+from service.store.lists.page_finder import Page
+from service.store.lists.pages import Lists
 from service.store.lists.resolver import FilterResolver
 from service.store.records.creation import Creator
 from service.store.records.drafting import Drafter

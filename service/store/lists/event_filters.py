@@ -19,7 +19,6 @@ from service.store.lists.query import (
     UNLOCKED,
     Condition,
     ListQuery,
-    cancelled,
     changed_after,
     ordered,
     visible,
@@ -81,6 +80,16 @@ def listed(query: Mapping[str, Any], caller: Caller) -> list[Condition]:
     if not query.get("with_hidden"):
         return [{"hide_from_listings": False}]
     return [] if caller.sees_all else [{"$or": [{"hide_from_listings": False}, {"author": caller.own}]}]
+
+
+def cancelled(caller: Caller, since: datetime, statuses: list[str] | None) -> Condition:
+    """Records that were moved to the trash since a time, and that the caller could see before, with one of
+    the statuses. The rule of `Caller.saw` in MongoDB's words."""
+    before = {"trashed_from": {"$in": statuses}} if statuses else {}
+    trashed: Condition = {"status": "trash", "modified_utc": {"$gte": since}, **before}
+    seen: list[Condition] = [{"trashed_from": "publish"}]
+    seen += [{"author": caller.own}] if caller.own is not None else []
+    return trashed if caller.sees_all else trashed | {"$or": seen}
 
 
 def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:

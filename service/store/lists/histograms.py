@@ -1,4 +1,4 @@
-"""Histograms of events by start and end, from which the total of any range of whole days is computed."""
+"""Histograms of events by start and end, from which the totals of ranges of whole days are computed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from schemas.values.zones import Zone
 from service.store.lists.query import Condition
 
 START, END = "start_utc", "end_utc"
+LOWER = ("$gt", "$gte")
 DAY = 86_400
 SECOND = timedelta(seconds=1)
 LAST = datetime.max.replace(microsecond=0)
@@ -75,29 +76,36 @@ class Window(NamedTuple):
     start_before: int
     end: int
     end_before: int
+    cut: tuple[Condition, ...] = ()
+    """One of these holds for each event of a list that is not in these ranges: it starts or ends in a slot
+    that a bound of the list cuts."""
 
 
-def window_of(dates: Iterable[Condition], slots: Slots) -> Window | None:
-    """The window of a list; None if one of its bounds is within a slot."""
+def window_of(dates: Iterable[Condition], slots: Slots) -> Window:
+    """The whole slots within the bounds of a list."""
     low, high = {START: NEVER, END: NEVER}, {START: FOREVER, END: FOREVER}
+    cut: list[Condition] = []
     for condition in dates:
         for field, bounds in condition.items():
             for operator, bound in bounds.items():
                 # All times are whole seconds: up to 23:59:59 is the same as before 00:00:00.
                 edge = bound + SECOND if operator in ("$gt", "$lte") and bound < LAST else bound
-                if edge == LAST or not slots.is_edge(edge):
-                    return None
-                if operator in ("$gt", "$gte"):
-                    low[field] = max(low[field], slots.of(edge))
+                is_edge, is_low = slots.is_edge(edge), operator in LOWER
+                slot = slots.of(edge if is_edge else bound)
+                if is_low:
+                    low[field] = max(low[field], slot if is_edge else slot + 1)
                 else:
-                    high[field] = min(high[field], slots.of(edge))
-    return Window(low[START], high[START], low[END], high[END])
+                    high[field] = min(high[field], slot)
+                if not is_edge:
+                    rest = {"$lt": slots.begin(slot + 1)} if is_low else {"$gte": slots.begin(slot)}
+                    cut.append({field: {operator: bound} | rest})
+    return Window(low[START], high[START], low[END], high[END], tuple(cut))
 
 
 def lower_bound(dates: Iterable[Condition], field: str) -> datetime:
     """The latest of the lower bounds on a field; without any, the earliest time there is."""
     bounds = (bound for condition in dates for bound in condition.get(field, {}).items())
-    return max((bound for operator, bound in bounds if operator in ("$gt", "$gte")), default=datetime.min)
+    return max((bound for operator, bound in bounds if operator in LOWER), default=datetime.min)
 
 
 class Histogram:

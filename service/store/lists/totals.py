@@ -68,9 +68,9 @@ class Totals:
         self._building, self._turns = SingleFlight[bytes, None](), asyncio.Semaphore(MAX_BUILDING)
         self.hits = self.misses = 0
 
-    def window(self, asked: ListQuery) -> Window | None:
-        """The window of a list whose total a histogram can give; None for other lists."""
-        return window_of(asked.dates or (), self._slots) if self.can_build(asked) else None
+    def window(self, asked: ListQuery) -> Window:
+        """The window of a list whose filter can have a histogram."""
+        return window_of(asked.dates or (), self._slots)
 
     def can_build(self, asked: ListQuery) -> bool:
         """Whether the filter of a list can have a histogram."""

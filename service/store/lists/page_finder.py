@@ -1,0 +1,124 @@
+"""Page finder: reads one page of a list, and computes or counts the total of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from schemas.kind import Document
+from service.changes.feed import ChangeFeed
+from service.mongo.client import Database, aggregate, collections
+from service.mongo.coalescing import Batcher
+from service.mongo.loaders import aggregate_many
+from service.store.lists.histograms import END, START, Window, lower_bound
+from service.store.lists.query import ListQuery
+from service.store.lists.totals import Totals
+
+MAX_SKIPPED = 1000
+"""A page behind at most this many records is found by skipping them."""
+MAX_BATCH, SLOW_SECONDS = 16, 0.05
+"""Pages read by one command, and after which time further pages do not wait for it."""
+
+
+class Page(NamedTuple):
+    """One page of a list, and the total of the list."""
+
+    heads: list[Document]
+    total: int
+
+
+class PageFinder:
+    """Finds pages; each read ends with `feed.catch_up`."""
+
+    def __init__(self, database: Database, feed: ChangeFeed, totals: Totals) -> None:
+        self._feed, self._totals, self._collection = feed, totals, collections(database)
+        self.batcher = Batcher[ListQuery, list[Document]](
+            self._read_together, max_batch=MAX_BATCH, slow_seconds=SLOW_SECONDS
+        )
+
+    async def find(self, asked: ListQuery) -> Page:
+        """The page, with a total from the histogram of the filter if the list is long."""
+        if not self._totals.can_build(asked):
+            return await self.count(asked)
+        asked = await self._bounded(asked)
+        window = self._totals.window(asked)
+        if asked.skip > MAX_SKIPPED:
+            return await (self.count(asked) if window.cut else self._deep(asked, window))
+        if not self._totals.is_known(asked):
+            most = self._totals.max_counted(asked)
+            page = split(await self._read_batched(asked.counted(most + 1)))
+            if page.total <= most:
+                return page
+            if await self._totals.histogram(asked) is None:
+                return await self.count(asked)
+        return await self._find_with_histogram(asked, window)
+
+    async def _find_with_histogram(self, asked: ListQuery, window: Window) -> Page:
+        """The page, with the events of whole slots from the histogram; only the others are counted."""
+        next_event = self._feed.next_event
+        page = split(await self._read_batched(asked.counted(cut=window.cut) if window.cut else asked))
+        histogram = await self._totals.histogram(asked)
+        if histogram is None or (window.cut and self._feed.next_event != next_event):
+            return await self.count(asked)  # an event may have moved from what was counted into a whole slot
+        return Page(page.heads, page.total + histogram.total(window))
+
+    async def count(self, asked: ListQuery) -> Page:
+        """The page, and the total as counted by MongoDB."""
+        return split(await self._read(asked.counted()))
+
+    async def _bounded(self, asked: ListQuery) -> ListQuery:
+        """If only the end of events has a lower bound, as in a list of all that have not ended, add the one
+        on their start that follows from it: the index would be read from the first event of all."""
+        dates = asked.dates or []
+        end = lower_bound(dates, END)
+        if end <= lower_bound(dates, START):
+            return asked
+        await self._feed.catch_up()
+        if (histogram := await self._totals.histogram(asked)) is None:
+            return asked
+        return replace(asked, dates=[*dates, {START: {"$gte": histogram.earliest_start(end)}}])
+
+    async def _deep(self, asked: ListQuery, window: Window) -> Page:
+        """Find a page of a long list from the beginning of the slot that it is in, or from the nearer end."""
+        await self._feed.catch_up()
+        if (histogram := await self._totals.histogram(asked)) is None:
+            return await self.count(asked)
+        total, (field, sign), skip = histogram.total(window), asked.sort[0], asked.skip
+        if skip >= total:
+            return Page([], total)
+        if field in (START, END):
+            slot, before = histogram.locate(window, field, skip, is_descending=sign < 0)
+            edge = histogram.slots.begin(slot if sign > 0 else slot + 1)
+            near = asked.within({field: {"$gte" if sign > 0 else "$lt": edge}})
+            return Page(await self._read(near.slice(skip - before, asked.limit)), total)
+        if skip > total // 2:
+            limit = min(asked.limit, total - skip)
+            return Page((await self._read(asked.backwards.slice(total - skip - limit, limit)))[::-1], total)
+        return Page(await self._read(asked), total)
+
+    async def _read(self, asked: ListQuery) -> list[Document]:
+        options = {"hint": asked.hint} if asked.hint else {}
+        rows = await aggregate(self._collection(asked.plural), asked.pipeline, **options)
+        await self._feed.catch_up()
+        return rows
+
+    async def _read_batched(self, asked: ListQuery) -> list[Document]:
+        """Read a page that takes little time, together with those of concurrent requests: most of the time
+        that a command needs is the driver's."""
+        rows = await self.batcher.load(asked)
+        await self._feed.catch_up()
+        return rows or []
+
+    async def _read_together(self, pages: Sequence[ListQuery]) -> dict[ListQuery, list[Document]]:
+        found: dict[ListQuery, list[Document]] = {page: [] for page in pages}
+        pipelines = [(page.plural, page.pipeline) for page in pages]
+        for at, row in await aggregate_many(self._collection, pipelines):
+            found[pages[at]].append(row)
+        return found
+
+
+def split(rows: list[Document]) -> Page:
+    """The page of a counted list, whose last row is the total unless that is 0."""
+    total = rows.pop()["total"] if rows and "total" in rows[-1] else 0
+    return Page(rows, total)
