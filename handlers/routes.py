@@ -28,12 +28,12 @@ BODY_PROBLEMS = (errors.TooSlow(), errors.TooLarge(), errors.UnsupportedType())
 BAD_QUERY = InvalidFields({"query": Text("Must be percent-encoded UTF-8.")})
 KEY_HEADER = {
     IDEMPOTENCY_KEY: Text(
-        "makes the creation safe to repeat: for 24 hours, the same key and body answer the same record"
+        "makes the creation safe to repeat: for 24 hours, the same key and body return the same record"
     )
 }
 NEW_SLUG_HEADER = {"If-None-Match": Text("* refuses a record whose slug is taken, instead of numbering it")}
 MATCH_HEADERS = {
-    "If-Match": Text("ETags: only one of these versions is changed"),
+    "If-Match": Text("ETags: the record is only changed if it has one of them"),
     "If-Unmodified-Since": Text("date and time: a record that was changed later is not changed"),
 }
 BAD_PAGE = InvalidFields({"page": Text("Must be a whole number of at least {least}.", least=1)})

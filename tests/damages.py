@@ -374,13 +374,13 @@ DAMAGES = [
     Damage(
         "other prices",
         on("events", 5, cost__details__values=["7"]),
-        ["event 5: the details of its cost are not those of the text '$15'"],
+        ["event 5: the details of its cost do not match the text '$15'"],
         {"events 5"},
     ),
     Damage(
         "no cost",
         on("events", 9, cost=...),
-        ["event 9: the details of its cost are not those of the text ''"],
+        ["event 9: the details of its cost do not match the text ''"],
         {"events 9"},
     ),
     Damage(
@@ -579,7 +579,7 @@ DAMAGES = [
     Damage(
         "job of nothing",
         inserted("fanout_jobs", id_="planet:1", token="x", at=LONG_AGO),
-        ["fan-out job 'planet:1': it is of no record"],
+        ["fan-out job 'planet:1': it belongs to no record"],
         set(),
     ),
     Damage(
@@ -609,7 +609,7 @@ DAMAGES = [
     Damage(
         "job of the future",
         inserted("fanout_jobs", id_="tag:7", token="x", at=datetime(2090, 1, 1)),
-        ["fan-out job 'tag:7': its time 2090-01-01 00:00:00 UTC has not come"],
+        ["fan-out job 'tag:7': its time 2090-01-01 00:00:00 UTC is in the future"],
         set(),
     ),
     Damage(

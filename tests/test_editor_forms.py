@@ -370,7 +370,7 @@ async def test_the_second_occurrence_of_a_time_is_kept_and_named(api: Api) -> No
     )
     editor = Editor(api)
     page = await editor.get(f"/edit/events/{event['id']}")
-    assert "The one in CET (UTC+01:00) is meant" in page.text
+    assert "The one in CET (UTC+01:00) is used" in page.text
     await editor.submit(page.form(), title="Changed")
     assert (await api.get(f"/events/{event['id']}"))[1]["utc_start_date"] == "2027-10-31 01:30:00"
 

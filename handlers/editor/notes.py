@@ -13,7 +13,7 @@ from schemas.language import Text, translate
 from schemas.values.costs import read_cost
 
 SKIPPED = Text(
-    "The time that you entered does not exist on this day: the clocks are set forward. This one is meant."
+    "The time that you entered does not exist on this day: the clocks are set forward. This one is used."
 )
 
 
@@ -43,6 +43,6 @@ def cost_note(typed: str, page: PageContext) -> str:
     except ValueError as error:
         return translate(error.args[0], page.language)
     if not cost.details["values"]:
-        return page.text(Text("Shown as “{text}”; no price is read in it."), text=cost.text)
+        return page.text(Text("Shown as “{text}”; no price was found in it."), text=cost.text)
     prices = ", ".join(f"{value} {cost.details['currency_code']}" for value in cost.details["values"])
     return page.text(Text("Shown as “{text}”; read as {prices}."), text=cost.text, prices=prices)

@@ -28,7 +28,9 @@ def refuse_existing(path: str, *, force: bool) -> None:
         raise BackupError(f"{path} is a directory: name a file")
     # A dump replaces its file, and would replace a pipe or a device in the same way.
     if place.exists() and not place.is_file():
-        raise BackupError(f"{path} is not a regular file: dump to standard output, as in `dump - > {path}`")
+        raise BackupError(
+            f"{path} is not a regular file: dump to standard output, as in `kalends dump - > {path}`"
+        )
     if os.path.lexists(place) and not force:
         raise BackupError(f"{path} exists: choose another name, or overwrite it with --force")
 

@@ -27,7 +27,7 @@ MAX_ATTEMPTS = 10
 MAX_EVENT_CHANGES = 4096
 """Number of changes to events kept in memory."""
 CHECKPOINT = "change_log"
-"""Id of a document in `meta`: its time `at` is that up to which changes are counted and logged."""
+"""Id of a document in `meta`: changes are counted and logged up to its time `at`."""
 
 
 class ChangeFeed:

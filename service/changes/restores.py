@@ -62,7 +62,7 @@ class Restores:
         self._learned: str | None = None
         self._known_until = Timestamp(0, 1)
         self.read_at = 0.0
-        """When reading the change feed began the last time that it succeeded, by the monotonic clock."""
+        """When the last successful read of the change feed began, by the monotonic clock."""
 
     @property
     def is_ruled_out(self) -> bool:

@@ -33,7 +33,7 @@ def parser() -> Parser:
     serving = _command(
         commands,
         "serve",
-        "serve the API, with an embedded MongoDB unless --mongodb-uri names another",
+        "serve the API, with an embedded MongoDB unless --mongodb-uri names your own",
         FIELDS,
     )
     serving.add_argument("--demo", action="store_true", help="fill an empty database with example events")
@@ -89,7 +89,7 @@ def _add_dump(commands: Any) -> None:
 
 def _add_restore(commands: Any) -> None:
     restoring = _command(
-        commands, "restore", "restore a file that `kalends dump` has written, into an empty database"
+        commands, "restore", "restore a file written by `kalends dump` into an empty database"
     )
     restoring.add_argument("file", metavar="FILE", help="the file to read")
     restoring.add_argument(
@@ -141,7 +141,7 @@ def _add_webhook(commands: Any) -> None:
     _command(actions, "list", "list the webhooks with their state")
     for name, help in (
         ("test", "send a test message to a webhook"),
-        ("resume", "send to a paused webhook again"),
+        ("resume", "resume sending to a paused webhook"),
         ("remove", "remove a webhook"),
     ):
         one = _command(actions, name, help, settings if name == "test" else DATABASE_SETTINGS)

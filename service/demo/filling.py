@@ -24,7 +24,7 @@ async def fill_demo(location: Location, site: Site) -> None:
     async with open_store(location.uri, location.database, site) as store:
         created = await fill(store)
     message = (
-        f"{created} events created in {location}" if created else f"There are events already in {location}"
+        f"{created} events created in {location}" if created else f"There are already events in {location}"
     )
     print(message if created else f"{message}; nothing was changed", file=sys.stderr)
 

@@ -169,9 +169,7 @@ async def find_all(check: DatabaseCheck, scope: Scope) -> list[Finding]:
     try:
         return await check.find(scope)
     except MALFORMED as error:
-        problem = (
-            f"a document has another form than any version has written ({type(error).__name__}: {error})"
-        )
+        problem = f"a document has a form that no version has written ({type(error).__name__}: {error})"
         advice = "find it with the MongoDB shell, and correct or remove it"
         return [Finding(f"check of {check.name}", problem, advice=advice)]
 

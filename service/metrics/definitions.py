@@ -53,7 +53,7 @@ COMMAND_SECONDS = Histogram(
 )
 COMMAND_FAILURES = Counter(
     "kalends_mongodb_command_failures",
-    "MongoDB commands that failed, without those that refused a document, such as a duplicate.",
+    "MongoDB commands that failed, not counting those that refused a document, such as a duplicate.",
     ["command", "collection"],
     registry=REGISTRY,
 )

@@ -12,12 +12,12 @@ from service.mongo.client import APP_NAME, Client, Row
 
 log = logging.getLogger("kalends.store")
 ABANDONED_AFTER_SECONDS = 3.0
-"""Between two commands of a transaction a process pauses for milliseconds. If one of a process that lives is
-aborted nevertheless, `in_transaction` repeats it."""
+"""Between two commands of a transaction a process pauses for milliseconds. If a transaction of a live process
+is aborted nevertheless, `in_transaction` repeats it."""
 
 
 async def abort_abandoned_transactions(client: Client) -> None:
-    """Abort transactions without a command for some seconds: those of this user, whichever process it was."""
+    """Abort transactions that have sent no command for some seconds: those of this user, of any process."""
     idle = {"$gt": int(ABANDONED_AFTER_SECONDS * 1_000_000)}
     wanted: Row = {"type": "idleSession", "appName": APP_NAME, "transaction.timeInactiveMicros": idle}
     stages: list[Row] = [
@@ -29,6 +29,6 @@ async def abort_abandoned_transactions(client: Client) -> None:
     try:
         if sessions := [row["lsid"] async for row in admin.aggregate(stages)]:
             await admin.command({"killSessions": sessions})
-            log.warning("aborted %d transactions that crashed processes have left", len(sessions))
+            log.warning("aborted %d transactions that crashed processes had left", len(sessions))
     except OperationFailure as error:  # hosted MongoDBs may refuse it: there MongoDB's own limit applies
-        log.debug("transactions of crashed processes cannot be looked for: %s", error)
+        log.debug("cannot look for transactions of crashed processes: %s", error)

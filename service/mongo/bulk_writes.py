@@ -105,7 +105,7 @@ async def _insert_one_by_one(collection: Collection, rows: Sequence[Row]) -> dic
 
 
 def violates(error: Exception, row: Row, field: str) -> bool:
-    """Whether it is the value of a row in this field, which has a unique index, that is taken."""
+    """Whether a row was refused because its value of this field is taken; the field has a unique index."""
     taken = (error.details or {}).get("keyValue", {}) if isinstance(error, DuplicateKeyError) else {}
     return field in taken and taken[field] == row.get(field)
 

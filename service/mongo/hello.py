@@ -17,7 +17,7 @@ import bson
 from bson.errors import BSONError
 
 HEADER = struct.Struct("<iiiiIB")
-"""Of MongoDB's wire protocol: length, request id, id of the request that is answered, opcode, flags, and the
+"""MongoDB's message header: length, request id, id of the request that is answered, opcode, flags, and the
 kind of the section that follows."""
 OP_MSG = 2013
 HELLO = bson.encode({"hello": 1, "$db": "admin"})

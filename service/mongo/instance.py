@@ -24,7 +24,7 @@ async def read_instance(database: Database) -> UUID:
 
 
 async def read_origin(database: Database) -> UUID:
-    """Where records with ids of this database were created. Unlike its identity, no other database has it."""
+    """Identifies the database where the ids were assigned. Unlike its identity, no other database has it."""
     found = await database["meta"].find_one(INSTANCE) or {}
     return UUID(found["origin"]) if "origin" in found else await read_instance(database)
 

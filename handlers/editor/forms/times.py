@@ -12,9 +12,9 @@ from schemas.kinds.event_times import TIME_FIELDS
 from schemas.language import Text, translate
 from schemas.values.zones import Zone, parse_zone
 
-SKIPPED = Text("{time} does not exist on this day: the clocks are set forward. {meant} ({zone}) is meant.")
+SKIPPED = Text("{time} does not exist on this day: the clocks are set forward. {meant} ({zone}) is used.")
 TWICE = Text(
-    "{time} occurs twice on this day: the clocks are set back. The one in {zone} ({offset}) is meant."
+    "{time} occurs twice on this day: the clocks are set back. The one in {zone} ({offset}) is used."
 )
 
 

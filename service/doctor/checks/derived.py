@@ -42,7 +42,7 @@ async def find_costs(scope: Scope, kind: Kind, records: Sequence[Document]) -> l
     for event in records:
         right = right_cost(event.get("cost"), scope.site.currency)
         if event.get("cost") != right:
-            problem = f"the details of its cost are not those of the text {right['text']!r}"
+            problem = f"the details of its cost do not match the text {right['text']!r}"
             found.append(Finding(f"event {event['_id']}", problem, "cost", event["_id"], {"cost": right}))
     return found
 
@@ -156,7 +156,7 @@ PROTECTION = RecordCheck(
 )
 COSTS = RecordCheck(
     "costs",
-    "currency and values are not those of the text of a cost: parsed again",
+    "the currency or values of a cost do not match its text: parsed again",
     find_costs,
     lambda kind: kind is EVENT,
 )

@@ -33,11 +33,11 @@ async def find_jobs(scope: Scope) -> list[Finding]:
 
 def _wrong_job(job: Document, now: datetime) -> str:
     if not _is_valid(job):
-        return "it is of no record that has copies"
+        return "it belongs to no record that has copies"
     if not is_time(job.get("at")) or not isinstance(job.get("token"), str):
         return "it has no time or no token"
     if job["at"] > now + CLOCK_ERROR:
-        return f"its time {job['at']} UTC has not come: nobody would run it"
+        return f"its time {job['at']} UTC is in the future: nobody would run it"
     is_left = job["at"] < now - LEFT_AFTER and job["token"] != AFTER_RESTORE
     return f"it was left at {job['at']} UTC by a process that ended" if is_left else ""
 

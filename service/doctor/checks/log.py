@@ -28,7 +28,7 @@ async def find_checkpoint(scope: Scope) -> list[Finding]:
         return [Finding("change log", problem, "checkpoint", repair=partial(_begin, scope))]
     assert stored is not None
     if stored["at"] > await snapshot_time(scope.database):
-        problem = f"its checkpoint is at {stored['at'].as_datetime():%Y-%m-%d %H:%M} UTC, which has not come"
+        problem = f"its checkpoint is at {stored['at'].as_datetime():%Y-%m-%d %H:%M} UTC, in the future"
         return [Finding("change log", problem, "time", repair=partial(_set_back, scope, stored))]
     await scope.catch_up()
     if scope.store.feed.has_lost_changes:

@@ -58,7 +58,7 @@ async def find_publication(scope: Scope, kind: Kind, records: Sequence[Document]
     return [
         Finding(
             f"{kind.name} {record['_id']}",
-            f"it is published, but its publication date {record['date_utc']} has not come",
+            f"it is published, but its publication date {record['date_utc']} is in the future",
             "publication",
             record["_id"],
             {"status": "future"},
@@ -128,5 +128,5 @@ PARENTS = RecordCheck(
     lambda kind: kind is EVENT,
 )
 SHARED_IDS = RecordCheck(
-    "shared ids", "two records of different kinds have the same ID: only reported", find_shared_ids
+    "shared IDs", "two records of different kinds have the same ID: only reported", find_shared_ids
 )

@@ -114,7 +114,7 @@ async def _restore(scope: Scope, word: str, number: int) -> None:
 
 SEARCH = RecordCheck(
     "search",
-    "the search text, words or sort key of a record are not those of its texts, or a word has lost its "
+    "the search text, words or sort key of a record do not match its texts, or a word has lost its "
     "number: computed again, with the numbers that records have",
     find,
 )

@@ -56,7 +56,9 @@ def _lost(event: Document, right: Document, missing: Sequence[str], zone: Zone) 
     if len(missing) == len(EDGES) and event["status"] != "trash":
         change["status"] = "draft"
     values = ", ".join(f"{name} {change[name]}" for name in change if not name.endswith("_utc"))
-    problem = f"{' and '.join(missing)} cannot be known any more; safe is {values}, until it is corrected"
+    problem = (
+        f"{' and '.join(missing)} cannot be known any more; a repair sets {values}, to be corrected by hand"
+    )
     return Finding(f"event {event['_id']}", problem, missing[0], event["_id"], change)
 
 
@@ -105,7 +107,7 @@ def _differs(event: Document, name: str, right: Document, zone: Zone) -> Finding
     stored: dict[str, Any] = {one: event.get(one) for one in (name, f"{name}_utc")}
     problem = (
         f"{name} {stored[name]} in {zone.name} and {name}_utc {stored[f'{name}_utc']} do not agree; "
-        f"right is {right[name]}, {right[f'{name}_utc']} UTC"
+        f"the right values are {right[name]} and {right[f'{name}_utc']} UTC"
     )
     change = {one: right[one] for one in stored if stored[one] != right[one]}
     return Finding(f"event {event['_id']}", problem, name, event["_id"], change)

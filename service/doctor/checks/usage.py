@@ -38,7 +38,7 @@ async def find(scope: Scope, kind: Kind, records: Sequence[Document]) -> list[Fi
             if stored[name] != right[name]
         ]
         if stored["as_of"] and stored["as_of"] > at:
-            wrong.append(f"counted as of {stored['as_of'].as_datetime():%Y-%m-%d %H:%M}, which has not come")
+            wrong.append(f"counted as of {stored['as_of'].as_datetime():%Y-%m-%d %H:%M}, in the future")
         if wrong:
             aspect = ("events", stored["as_of"])
             repair = partial(_set, scope, kind, record["_id"], stored, right)

@@ -114,8 +114,8 @@ class UsageCounters:
 def outdated_copies(
     changes: Iterable[Change], records: Records, uses: Container[Use]
 ) -> dict[Use, list[int]]:
-    """Of these uses those whose records have another version than the embedded one now, or were deleted, with
-    the ids of the events."""
+    """The uses whose records were deleted, or have another version now than the embedded one, with the ids of
+    the events."""
     found: defaultdict[Use, list[int]] = defaultdict(list)
     for event in (change.new for change in changes if change.new):
         for field, copies in ((name, event.get(name) or ()) for name in LINKED):

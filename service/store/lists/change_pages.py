@@ -27,7 +27,7 @@ TOKEN = re.compile(r"(?P<log>[0-9a-f]{1,20})-(?P<number>[0-9]{1,18})", re.ASCII)
 
 
 class VisibleChange(NamedTuple):
-    """A change as a caller is told it; the head is None if the caller does not have the record any more."""
+    """A change as reported to a caller; the head is None if they do not have the record any more."""
 
     token: str
     kind: Kind

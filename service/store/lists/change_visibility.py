@@ -53,16 +53,16 @@ class ChangeVisibility:
         return "created" if row["action"] == "changed" and was_hidden else str(row["action"])
 
     def _action_when_hidden(self, row: Document, was: Document) -> str | None:
-        # If the filter depends on linked records, it may have matched with their state of that time: that the
-        # record is gone is told in any case. So it is if time may have passed a date of the filter.
+        # If the filter depends on linked records, it may have matched with their state of that time: then the
+        # record is always reported as gone. So it is if time may have passed a date of the filter.
         has_dates = self.filter is not None and bool(self.filter.dates)
         if self._can_evaluate_past and not has_dates and not matches(self._conditions, was):
             return None
         return row["action"] if row["action"] in GONE else REMOVED
 
     def _has_left(self, row: Document, head: Head | None, was: Document | None, now: Document) -> bool:
-        """Whether a change has made a record leave the filter. If that is not certain, it is told as long as
-        the caller sees the record: if they do not, the change that hid it is told."""
+        """Whether a change has made a record leave the filter. If that is unclear, it is reported as long as
+        the caller sees the record: otherwise the change that hid it is reported."""
         if self.filter is None or row["action"] == "created":
             return False
         if was is None or not self._can_evaluate_past:

@@ -132,7 +132,7 @@ class Drafter:
         self, kind: Kind, records: Sequence[Document], new: Linked, keys: Sequence[Row]
     ) -> Errors:
         """Store records, each by itself. If some are below others, or there are linked records to create or
-        idempotency keys, all are stored in one transaction, or none."""
+        idempotency keys, all of them or none are stored, in one transaction."""
         below = [record for record in records if record.get("parent")]
         others = [record for record in records if not record.get("parent")]
         if not (below or new or keys):

@@ -43,7 +43,7 @@ class IdempotencyKeys:
         return True
 
     async def used(self, ids: Collection[bytes]) -> set[bytes]:
-        """Those of the keys that records were created with."""
+        """The keys that were used to create records."""
         found = await self._rows.find({"_id": {"$in": list(ids)}}, {"_id": 1}).to_list(None)
         return {row["_id"] for row in found}
 

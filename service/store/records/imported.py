@@ -37,7 +37,7 @@ class ImportedRecords:
         self._database = database
 
     async def find(self, kind: Kind, keys: Iterable[bytes]) -> dict[bytes, Imported]:
-        """Those of the keys that were imported before, with their records."""
+        """The keys that were imported before, with their records."""
         return await self._find(kind, {"import_key": {"$in": [Binary(key) for key in keys]}})
 
     async def find_between(self, kind: Kind, ranges: Iterable[tuple[bytes, bytes]]) -> dict[bytes, Imported]:
@@ -50,7 +50,7 @@ class ImportedRecords:
         return {bytes(row["import_key"]): _imported(row) async for row in rows}
 
     async def keys_of(self, kind: Kind, ids: Sequence[int]) -> dict[int, bytes]:
-        """The keys of those of the records that were imported, by id."""
+        """The keys of the records that were imported, by id."""
         found = await self._find(kind, {"_id": {"$in": ids}, "import_key": {"$exists": True}})
         return {one.id: key for key, one in found.items()}
 
@@ -77,7 +77,7 @@ class ImportedRecords:
             await adopt_instance(self._database, instance)
 
     async def taken_ids(self, id_space: str, ids: list[int]) -> set[int]:
-        """Those of the ids that records of any kind with the same id sequence have."""
+        """The ids that records of any kind with the same id sequence already have."""
         plurals = [kind.plural for kind in KINDS if kind.id_space == id_space]
         rows = [self._database[plural].find({"_id": {"$in": ids}}, {"_id": 1}) for plural in plurals]
         return {row["_id"] for found in rows for row in await found.to_list(None)}

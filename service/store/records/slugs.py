@@ -53,7 +53,7 @@ class Slugs:
             return await self._reserve(plural, desired, own)
 
     def reserve_exact(self, plural: str, slugs: Sequence[str]) -> Sequence[str]:
-        """Reserve slugs without looking whether they are free."""
+        """Reserve slugs without checking that they are free."""
         self._reserved.update(((plural, slug), slug) for slug in slugs)
         return slugs
 
@@ -114,7 +114,7 @@ class Slugs:
         return reserved | await self.stored(plural, slugs, own)
 
     async def stored(self, plural: str, slugs: Collection[str], own: int | None = None) -> set[str]:
-        """Those of the slugs that other records have."""
+        """The slugs that other records have."""
         rows = self._collection(plural).find({"slug": {"$in": list(slugs)}}, {"slug": 1})
         return {row["slug"] for row in await rows.to_list(None) if row["_id"] != own}
 
