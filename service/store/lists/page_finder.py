@@ -41,7 +41,6 @@ class PageFinder:
         """The page, with a total from the histogram of the filter if the list is long."""
         if not self._totals.can_build(asked):
             return await self.count(asked)
-        asked = await self._bounded(asked)
         window = self._totals.window(asked)
         if asked.skip > MAX_SKIPPED:
             return await (self.count(asked) if window.cut else self._deep(asked, window))
@@ -52,7 +51,7 @@ class PageFinder:
                 return page
             if await self._totals.histogram(asked) is None:
                 return await self.count(asked)
-        return await self._find_with_histogram(asked, window)
+        return await self._find_with_histogram(await self._bounded(asked), window)
 
     async def _find_with_histogram(self, asked: ListQuery, window: Window) -> Page:
         """The page, with the events of whole slots from the histogram; only the others are counted."""

@@ -100,7 +100,7 @@ class Totals:
     async def histogram(self, asked: ListQuery) -> Histogram | None:
         """The histogram of a filter at the position of the feed, built if necessary; None if that takes long
         or fails."""
-        if found := self.current(asked):
+        if (found := self.current(asked)) is not None:
             self.hits += 1
             return found
         self.misses += 1
