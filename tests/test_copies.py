@@ -467,3 +467,29 @@ async def test_everything_agrees_after_a_storm(pair: Pair) -> None:
     await asyncio.gather(*(client(number) for number in range(8)))
     assert bad == []
     await agrees(pair[0].store)
+
+
+async def test_a_category_that_gets_a_child_while_it_is_deleted_by_a_process_that_dies(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying, other = pair
+    top = (await dying.made("categories", name="Top"))["id"]
+    gone = (await dying.made("categories", name="Gone", parent=top))["id"]
+    child = (await dying.made("categories", name="Child"))["id"]
+    await dying.event("Concert", categories=[child])
+    tree = dying.store.updater._tree
+    remove, moved = tree.remove, list[int]()
+
+    async def remove_later(*asked: Any) -> Any:
+        if not moved:
+            moved.append(child)
+            assert (await other.patch(f"/categories/{child}", {"parent": gone}))[0] == 200
+            await other.store.log.update()
+        await remove(*asked)
+        raise Died
+
+    monkeypatch.setattr(tree, "remove", remove_later)
+    with pytest.raises(Died):
+        await dying.store.delete(CATEGORY, gone, EVERYBODY)
+    await maintain_later(other.store)
+    assert await differences(other.store) == []

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.store.links import usage
+from service.store.links import category_tree, usage
+from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 from tests.checker import differences
 from tests.conftest import Api
@@ -49,3 +50,41 @@ async def test_a_word_that_is_missing_at_first_gets_no_other_number(
     body = {"title": "Zebra", "start_date": "2027-06-01", "end_date": "2027-06-01"}
     assert [(await one.post("/events", body))[0] for _ in range(2)] == [503, 201]
     assert len(await two.ids("events", search="zebra")) == 2
+
+
+async def test_a_deleted_tag_that_is_there_at_first_may_be_created_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, other = pair
+    tag = await other.made("tags", name="Rock")
+    assert (await other.delete(f"/tags/{tag['id']}"))[0] == 200
+    find, stale = category_tree.find, [{"_id": tag["id"], "key": "rock", "parent": 0}]
+
+    async def find_it_at_first(*asked: Any) -> Any:
+        if not stale:
+            return await find(*asked)
+        pretend_election(api.store.feed)
+        return [stale.pop()]
+
+    monkeypatch.setattr(category_tree, "find", find_it_at_first)
+    assert (await api.post("/tags", {"name": "Rock"}))[0] == 201
+    assert not stale
+
+
+async def test_a_slug_that_is_taken_at_first_may_be_used(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    api, other = pair
+    event = await other.event("Fair", slug="fair")
+    assert (await other.patch(f"/events/{event['id']}", {"slug": "market"}))[0] == 200
+    await api.get("/events")
+    stored, stale = Slugs.stored, [{"fair"}]
+
+    async def taken_at_first(slugs: Slugs, *asked: Any) -> Any:
+        if not stale:
+            return await stored(slugs, *asked)
+        pretend_election(api.store.feed)
+        return stale.pop()
+
+    monkeypatch.setattr(Slugs, "stored", taken_at_first)
+    body = {"title": "Fair", "slug": "fair", "start_date": "2027-06-01", "end_date": "2027-06-01"}
+    assert (await api.post("/events", body, headers={"If-None-Match": "*"}))[0] == 201
+    assert not stale

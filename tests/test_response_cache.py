@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from schemas.caller import PUBLIC
 from schemas.kind import RenderContext
 from schemas.site import Site
 from service import app
-from tests.conftest import MakeApi
+from tests.conftest import Api, MakeApi
 
 
 async def test_a_write_through_one_process_is_read_through_another(make_api: MakeApi) -> None:
@@ -128,3 +129,29 @@ async def test_a_response_in_the_making_is_shared_only_if_nothing_has_changed(
     may_end.set()
     assert [(await (await one).json())["total"] for one in (first, same)] == [1, 1]
     assert (await api.get("/events"))[1]["total"] == 2
+
+
+async def test_a_request_after_midnight_does_not_share_the_response_to_one_before(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await api.event("Today", start_date="2027-06-01 10:00", end_date="2027-06-01 12:00")
+    clock, find = [datetime(2027, 6, 1, 23, 59, 59)], api.store.page
+    monkeypatch.setattr(Site, "now", lambda site: clock[0])
+    found, sent = asyncio.Event(), asyncio.Event()
+
+    async def find_slowly(*asked: Any) -> Any:
+        page = await find(*asked)
+        found.set()
+        await sent.wait()
+        return page
+
+    monkeypatch.setattr(api.store, "page", find_slowly)
+    await api.store.feed.catch_up()
+    path = f"{api.store.site.namespace}/events"
+    before = asyncio.create_task(api.client.get(path))
+    await found.wait()
+    clock[0] = datetime(2027, 6, 2, 0, 0, 3)
+    after = asyncio.create_task(api.client.get(path))
+    await asyncio.sleep(0.2)
+    sent.set()
+    assert [(await (await one).json())["total"] for one in (before, after)] == [1, 0]

@@ -6,6 +6,7 @@ import asyncio
 import random
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from service.store import Store
 from service.store.lists import page_finder, totals
 from service.store.lists.event_filters import DATES
 from service.store.lists.histograms import Histogram, Window
+from service.store.lists.page_finder import PageFinder
 from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery, can_evaluate, fields_of, matches
 from service.store.lists.resolver import FilterResolver
@@ -382,3 +384,45 @@ async def test_filters_follow_changes_of_the_records_that_they_name(pair: tuple[
         assert await reader.ids("events", venue=str(venue["id"]), featured="0", page="1") == shown
     assert (await writer.delete(f"/categories/{music['id']}"))[0] == 200
     assert (await reader.get("/events", categories="music", page="1"))[0] == 400
+
+
+async def test_a_page_from_the_end_while_the_list_becomes_longer(
+    pair: tuple[Api, Api], by_histogram: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, writer = pair
+    monkeypatch.setattr(page_finder, "MAX_SKIPPED", 6)
+    made = [(await api.event(f"Event {number}"))["id"] for number in range(30)]
+    read, later = PageFinder._read, ["Event 30"]
+
+    async def read_later(finder: PageFinder, asked: ListQuery) -> Any:
+        if later and finder is api.store.lists.finder:
+            await writer.event(later.pop())
+        return await read(finder, asked)
+
+    monkeypatch.setattr(PageFinder, "_read", read_later)
+    assert await api.ids("events", per_page="5", page="5", orderby="id") == made[20:25]
+    assert not later
+    assert by_histogram
+
+
+async def test_a_page_that_did_not_exist_when_it_was_read(
+    pair: tuple[Api, Api], by_histogram: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, writer = pair
+    for number in range(5):
+        await api.event(f"Event {number}")
+    await api.get("/events", per_page="2")
+    read, later = PageFinder._read_together, ["Event 5", "Event 6"]
+
+    async def read_before(finder: PageFinder, asked: Any) -> Any:
+        rows = await read(finder, asked)
+        while later and finder is api.store.lists.finder:
+            await writer.event(later.pop())
+        return rows
+
+    monkeypatch.setattr(
+        api.store.lists.finder.batcher, "_load_batch", partial(read_before, api.store.lists.finder)
+    )
+    status, page = await api.get("/events", per_page="2", page="4")
+    assert (status, page["total"], len(page["events"])) == (200, 7, 1)
+    assert by_histogram

@@ -45,6 +45,7 @@ class ByteCache(LRUCache[Key, tuple[Any, int]]):
             return None
 
     def keep(self, value: Any, size: int, *key: Hashable) -> None:
+        size += sum(len(part) for part in key if isinstance(part, str))
         if size + ENTRY_BYTES <= self.maxsize:
             self[key] = (value, size)
 
@@ -68,12 +69,12 @@ class PageCache:
 
     def __init__(self, store: Store, cache: ByteCache) -> None:
         self._store, self._cache = store, cache
-        self._making: dict[Key, tuple[int, asyncio.Task[PreparedResponse]]] = {}
+        self._making: dict[Key, tuple[int, asyncio.Task[CachedPage]]] = {}
         self.hits = self.misses = 0
 
     async def response(self, key: Key, make: Make) -> PreparedResponse:
         """The response for a key. `make` computes it, and when it expires if nothing changes."""
-        position = self._store.feed.position
+        asked_at, position = self._store.site.now(), self._store.feed.position
         cached: CachedPage | None = self._cache.take("page", *key)
         if key in self._making or (cached and cached.is_current(position, self._store.site.now())):
             position = await self._store.feed.catch_up()
@@ -90,9 +91,11 @@ class PageCache:
             # If all requests that wait for it are cancelled, its error is of no interest.
             task.add_done_callback(lambda task: task.cancelled() or task.exception())
             self._making[key] = (position, task)
-        return await asyncio.shield(task)
+        page = await asyncio.shield(task)
+        # One that was begun for an earlier request may have expired before this one came.
+        return page.response if asked_at < page.until else await self.response(key, make)
 
-    async def _make(self, key: Key, position: int, make: Make) -> PreparedResponse:
+    async def _make(self, key: Key, position: int, make: Make) -> CachedPage:
         # What is read from now on is at least as current as the position, and is valid as long as it lasts.
         since = self._store.site.now()
         try:
@@ -100,8 +103,9 @@ class PageCache:
         finally:
             if self._making.get(key, (None, None))[1] is asyncio.current_task():
                 del self._making[key]
-        self._cache.keep(CachedPage(response, position, since, until), response.size, "page", *key)
-        return response
+        page = CachedPage(response, position, since, until)
+        self._cache.keep(page, response.size, "page", *key)
+        return page
 
 
 def expires_at(query: Mapping[str, Any], sent: Iterable[tuple[str, str]], site: Site) -> datetime:

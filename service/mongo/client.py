@@ -81,7 +81,35 @@ async def in_transaction(
     database: Database, work: Callable[[Session], Coroutine[Any, Any, Result]]
 ) -> Result:
     """Run the work in a transaction; after a conflict it is repeated, so it must have no other effects.
-    Motor's `with_transaction` repeats it without a pause, and not at all if it is the commit that fails."""
+    It goes on if the caller is cancelled: the driver's thread goes on, too, and after the transaction was
+    aborted it would write outside of it."""
+    task = asyncio.create_task(_in_transaction(database, work))
+    _transactions.add(task)
+    task.add_done_callback(_ended)
+    return await asyncio.shield(task)
+
+
+_transactions: set[asyncio.Task[Any]] = set()
+"""The transactions under way, so that they can end before the client is closed."""
+
+
+def _ended(transaction: asyncio.Task[Any]) -> None:
+    _transactions.discard(transaction)
+    if not transaction.cancelled():
+        transaction.exception()  # mark it as retrieved: perhaps no caller is left
+
+
+async def finish_transactions(seconds: float) -> None:
+    """Wait for the transactions under way. Those that take longer fail when the client is closed."""
+    loop = asyncio.get_running_loop()
+    if own := [one for one in _transactions if one.get_loop() is loop]:
+        await asyncio.wait(own, timeout=seconds)
+
+
+async def _in_transaction(
+    database: Database, work: Callable[[Session], Coroutine[Any, Any, Result]]
+) -> Result:
+    """Motor's `with_transaction` repeats the work without a pause, and not at all if the commit fails."""
     deadline, pause = monotonic() + MAX_TRANSACTION_SECONDS, 0.001
     async with await database.client.start_session() as session:
         while True:

@@ -20,7 +20,7 @@ from service.changes.watcher import ChangeWatcher
 from service.migrations import log_progress, prepare
 from service.migrations.recount import recover
 from service.mongo.abandoned_transactions import abort_abandoned_transactions
-from service.mongo.client import Client, Database, close_client, connect
+from service.mongo.client import Client, Database, close_client, connect, finish_transactions
 from service.mongo.id_blocks import Ids
 from service.mongo.instance import read_instance
 from service.passwords import Passwords
@@ -76,7 +76,7 @@ class Store:
         tree = CategoryTree(database, site)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         keys = IdempotencyKeys(database, site, self.feed)
-        self.creator = Creator(database, drafter, self.passwords, self.fanout, self.log, keys)
+        self.creator = Creator(database, self.feed, drafter, self.passwords, self.fanout, self.log, keys)
         self.create, self.imported = self.creator.create, ImportedRecords(database)
         self.create_once, self.replay = self.creator.create_once, keys.replay
         self.updater = Updater(
@@ -143,6 +143,7 @@ class Store:
     async def close(self) -> None:
         self.log.end_pause()
         await self._tasks.finish(CLOSE_SECONDS)
+        await finish_transactions(CLOSE_SECONDS)
         await self.feed.close()
         self.passwords.close()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists, not_found
@@ -13,8 +14,9 @@ from schemas.link_refs import name_key
 from schemas.preconditions import Versions
 from schemas.site import Site
 from service.changes.change import REMOVED_TERMS
+from service.changes.feed import ChangeFeed
 from service.mongo.bulk_writes import Update, update_one
-from service.mongo.client import Database, Session, in_transaction
+from service.mongo.client import Database, Session, find, in_transaction
 from service.store.links.fanout import touched
 
 LOCK = {"_id": "category-tree"}
@@ -26,6 +28,10 @@ Work = Callable[[Session], Coroutine[Any, Any, Result]]
 """Part of a transaction."""
 
 
+class UnknownChildren(Exception):
+    """A category got another child before it was removed."""
+
+
 def term_fields(record: Mapping[str, Any]) -> Document:
     """Derived fields of a new term. Without a slug of its own, its name must be new under its parent: a
     unique index on `claim` refuses a second one."""
@@ -34,13 +40,16 @@ def term_fields(record: Mapping[str, Any]) -> Document:
     return {"key": key, "parent": parent, "ancestors": [], **claim}
 
 
-async def remove_twins(database: Database, kind: Kind, terms: dict[Key, Document]) -> dict[Key, Exception]:
+async def remove_twins(
+    database: Database, feed: ChangeFeed, kind: Kind, terms: dict[Key, Document]
+) -> dict[Key, Exception]:
     """Remove new terms whose name exists under the same parent, and return an error for each. Of several new
     ones with the same name, all but the first are removed without an error: they are to be tried again."""
     claimed = [term for term in terms.values() if "claim" in term]
     names = [{"key": term["key"], "parent": term["parent"]} for term in claimed]
-    rows = database[kind.plural].find({"$or": names}, {"key": 1, "parent": 1}).sort("_id", -1)
-    ids = {f"{row['parent']}:{row['key']}": row["_id"] async for row in rows} if names else {}
+    named = partial(find, database[kind.plural], {"$or": names}, {"key": 1, "parent": 1})
+    rows = sorted(await feed.confirm(named) if names else [], key=lambda row: -row["_id"])
+    ids = {f"{row['parent']}:{row['key']}": row["_id"] for row in rows}
     firsts = {term["claim"]: term for term in reversed(claimed)}
     twins = {key: ids[term["claim"]] for key, term in terms.items() if term.get("claim") in ids}
     for key, term in list(terms.items()):
@@ -96,8 +105,9 @@ class CategoryTree:
 
         await self._locked(work)
 
-    async def remove(self, kind: Kind, own: int, versions: Versions) -> list[int]:
-        """Delete a term and move its children to its parent; return the ids of the children."""
+    async def remove(self, kind: Kind, own: int, versions: Versions, known: Collection[int]) -> list[int]:
+        """Delete a term and move its children to its parent; return the ids of the children. Raises
+        UnknownChildren if it has others than the known ones."""
         terms = self._database[kind.plural]
         query = {"_id": own} | ({} if versions is None else {"version": {"$in": list(versions)}})
 
@@ -111,6 +121,8 @@ class CategoryTree:
             await gone_terms.delete_one({"_id": own}, session=session)
             await gone_terms.insert_one({"_id": own, "kind": kind.plural, "at": now}, session=session)
             children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
+            if not set(known).issuperset(children):
+                raise UnknownChildren
             moved = touched({"parent": gone["parent"]}, now)
             await terms.update_many({"parent": own}, moved, session=session)
             await terms.update_many({"ancestors": own}, {"$pull": {"ancestors": own}}, session=session)

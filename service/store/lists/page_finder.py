@@ -60,7 +60,10 @@ class PageFinder:
         histogram = await self._totals.histogram(asked)
         if histogram is None or (window.cut and self._feed.next_event != next_event):
             return await self.count(asked)  # an event may have moved from what was counted into a whole slot
-        return Page(page.heads, page.total + histogram.total(window))
+        total = page.total + histogram.total(window)
+        if not page.heads and asked.skip < total:  # the page was read before the list became longer
+            return await self.count(asked)
+        return Page(page.heads, total)
 
     async def count(self, asked: ListQuery) -> Page:
         """The page, and the total as counted by MongoDB."""
@@ -93,7 +96,10 @@ class PageFinder:
             return Page(await self._read(near.slice(skip - before, asked.limit)), total)
         if skip > total // 2:
             limit = min(asked.limit, total - skip)
-            return Page((await self._read(asked.backwards.slice(total - skip - limit, limit)))[::-1], total)
+            heads = (await self._read(asked.backwards.slice(total - skip - limit, limit)))[::-1]
+            now = await self._totals.histogram(asked)
+            is_same = now is not None and now.total(window) == total
+            return Page(heads, total) if is_same else await self.count(asked)
         return Page(await self._read(asked), total)
 
     async def _read(self, asked: ListQuery) -> list[Document]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from cachetools import LRUCache
@@ -44,14 +45,15 @@ class FilterResolver:
     ) -> None:
         self.database, self.site, self.vocabulary, self.log = database, site, vocabulary, log
         self._feed, self._heads = feed, RecordLoader(database, HEAD_FIELDS)
-        self._cache: LRUCache[tuple[Any, ...], tuple[int, Any]] = LRUCache(
+        self._cache: LRUCache[bytes, tuple[int, Any]] = LRUCache(
             MAX_CACHED_RECORDS, getsizeof=lambda entry: 10 + len(entry[1])
         )
         self.hits = self.misses = 0
 
     async def _cached(self, kind: Kind, wanted: Sequence[Any], load: Callable[[], Awaitable[Any]]) -> Any:
         """A result that is valid until a record of the kind changes."""
-        position, found = self._cache.get(key := (kind.plural, *wanted), (-1, None))
+        key = blake2b(repr((kind.plural, *wanted)).encode(), digest_size=16).digest()  # requests may be long
+        position, found = self._cache.get(key, (-1, None))
         if self._feed.has_changed(kind.plural, position):
             self.misses += 1
             position = self._feed.position

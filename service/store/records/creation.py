@@ -15,6 +15,7 @@ from schemas.caller import Caller
 from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_CONDITIONS, CreationConditions
+from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
 from service.mongo.bulk_writes import GROUP_COMMIT, violates
 from service.mongo.client import Database
@@ -46,13 +47,14 @@ class Creator:
     def __init__(
         self,
         database: Database,
+        feed: ChangeFeed,
         drafter: Drafter,
         passwords: Passwords,
         fanout: Fanout,
         log: ChangeLog,
         keys: IdempotencyKeys,
     ) -> None:
-        self._database, self._drafter, self._passwords = database, drafter, passwords
+        self._database, self._feed, self._drafter, self._passwords = database, feed, drafter, passwords
         self._fanout, self._log, self._keys = fanout, log, keys
         self._import_turn = asyncio.Lock()
         """Batches of an import that describe the same new venue must create it once."""
@@ -100,7 +102,8 @@ class Creator:
         drafts: Drafts = {}
         for attempt in range(MAX_CREATE_ATTEMPTS):
             left = [row for row in rows if row not in outcomes]
-            outcomes |= await failed_conditions(self._keys, self._drafter.slugs, kind, left)
+            check = partial(failed_conditions, self._keys, self._drafter.slugs, kind, left)
+            outcomes |= await self._feed.confirm(check)
             if not (left := without_rivals(kind, [row for row in left if row not in outcomes])):
                 return outcomes
             try:
@@ -136,7 +139,7 @@ class Creator:
             except Problem as problem:
                 refused[row] = problem
         if not kind.is_post:
-            refused |= await remove_twins(self._database, kind, drafts)
+            refused |= await remove_twins(self._database, self._feed, kind, drafts)
         await self._link(kind, drafts, lookups.resolver, expect_free=expect_free)
         return drafts, refused, lookups.resolver.new
 
