@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zoneinfo
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,8 @@ from service.mongo.write_clock import read_clock
 from service.process.serve import ABORT_SECONDS
 from service.site import site_of
 from service.store import Store, open_store
+
+zoneinfo.reset_tzpath(())  # the rules of tzdata, as the service: those of the machine may be older
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -11,7 +11,7 @@ DAY = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 
 
 class Numbered:
-    """Names that are new for each attempt."""
+    """Names that are new for each attempt, and have a new word: each attempt sends the same commands."""
 
     repeats_events, is_small = False, True
 
@@ -22,10 +22,10 @@ class Numbered:
         self.number = next(self._numbers)
 
     def name(self, word: str) -> str:
-        return f"{word} {self.number}"
+        return f"{word} {word.lower()}{self.number}"
 
     def slug(self, word: str) -> str:
-        return f"{word}-{self.number}".lower()
+        return f"{word}-{word}{self.number}".lower()
 
 
 async def read(api: Api, path: str) -> Any:
