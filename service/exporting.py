@@ -15,6 +15,7 @@ from schemas.formats.ical import ICALENDAR
 from schemas.kind import Document, Kind, RenderContext, reader_of
 from schemas.kinds.event_representation import LINKED, is_locked, without_protected_fields
 from service.database import opened
+from service.imports.imported import ImportedRecords
 from service.imports.ndjson.export_source import HEADER, INSTANCE, linked_fields
 from service.imports.site.values import TIMES, unambiguous_time
 from service.progress import Progress
@@ -43,7 +44,10 @@ async def export_records(settings: Settings, format: str) -> int:
 
 async def lines(store: Store) -> AsyncIterator[bytes]:
     """A line about the database, then all records."""
-    header = {HEADER: str(await store.imported.origin()), INSTANCE: str(await store.instance())}
+    header = {
+        HEADER: str(await ImportedRecords(store.database).origin()),
+        INSTANCE: str(await store.instance()),
+    }
     yield orjson.dumps(header, option=orjson.OPT_APPEND_NEWLINE)
     # The last kind first: what its records link to exists by then.
     scans = {kind.plural: await store.scan_all(kind) for kind in reversed(ORDER)}
@@ -62,7 +66,7 @@ async def records_of(store: Store, kind: Kind, ids: Iterable[int]) -> AsyncItera
     all_ids = list(ids)
     for at in range(0, len(all_ids), BATCH):
         batch = all_ids[at : at + BATCH]
-        keys = await store.imported.keys_of(kind, batch)
+        keys = await ImportedRecords(store.database).keys_of(kind, batch)
         for record in await store.fetch(kind, batch):
             key = {"import_key": keys[record["_id"]]} if record["_id"] in keys else {}
             yield {**record, **key}

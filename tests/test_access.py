@@ -26,7 +26,7 @@ from schemas.site import Site
 from service.background import BackgroundTasks
 from service.mongo.id_blocks import Ids
 from service.store import Store
-from service.store.tokens import Tokens, digest
+from service.tokens import Tokens, digest
 from tests import access_table as table
 from tests.access_table import CALLERS, OK, PASSWORD, POSTS, STATUSES, TERMS, Made, code_of
 from tests.checker import until

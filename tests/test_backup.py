@@ -24,7 +24,7 @@ from service.migrations import FORM, FormUnknown
 from service.mongo.indexes import INDEXES
 from service.store import Store, open_store
 from service.store.search import trigrams
-from service.store.webhooks import Subscription
+from service.webhooks.subscriptions import Subscription, Webhooks
 from tests.backups import Backups, backups_of, everything_shown, fill_all
 from tests.checker import agrees
 from tests.conftest import Api, MakeApi
@@ -112,13 +112,13 @@ async def test_every_collection_is_dumped_or_known_not_to_be(api: Api, backups: 
 
 async def test_tokens_and_webhooks_come_back_if_asked_for(api: Api, backups: Backups) -> None:
     token = await api.store.tokens.create("Viewer", Role.VIEWER)
-    await api.store.webhooks.add(Subscription("https://example.org/hook", "kinds=events"), "0a-1")
+    await Webhooks(api.store).add(Subscription("https://example.org/hook", "kinds=events"), "0a-1")
     path = await backups.dump(with_tokens=True)
     said = await backups.restore(path)
     assert "their receivers should read the lists again" in said
     async with open_store(backups.uri, backups.target, Site()) as restored:
         assert (await restored.tokens.caller(token) or pytest.fail("no caller")).role is Role.VIEWER
-        (webhook,) = await restored.webhooks.all()
+        (webhook,) = await Webhooks(restored).all()
         checkpoint = await restored.log.checkpoint()
         assert webhook["since"] == f"{checkpoint.log}-{checkpoint.number}"
 

@@ -32,7 +32,7 @@ from service.doctor.scope import Scope
 from service.migrations import FORM
 from service.store import Store
 from service.store.links.fanout import AFTER_RESTORE
-from service.store.webhooks import Subscription
+from service.webhooks.subscriptions import Subscription, Webhooks
 from tests.conftest import Api
 from tests.damages import (
     DAMAGES,
@@ -126,7 +126,7 @@ async def filled(api: Api) -> None:
     await api.delete("/venues/2")
     await api.store.tokens.create("Town hall", Role.EDITOR)
     since = (await api.get("/changes"))[1]["next"]
-    await api.store.webhooks.add(Subscription("https://example.org/hook", "kinds=events"), since)
+    await Webhooks(api.store).add(Subscription("https://example.org/hook", "kinds=events"), since)
     await api.store.log.update()
 
 

@@ -44,7 +44,7 @@ FLOORS = (
     ("service.mongo",),
     ("service.changes",),
     ("service.migrations",),
-    ("service.store.search", "service.store.tokens", "service.store.undo", "service.store.webhooks"),
+    ("service.store.search", "service.store.undo", "service.tokens"),
     ("service.store.links",),
     ("service.store.records", "service.store.lists"),
     ("service.store",),

@@ -13,6 +13,7 @@ from pymongo.errors import WriteError
 from schemas import CATEGORY, EVENT, Kind
 from schemas.caller import EVERYBODY
 from schemas.errors import Unavailable
+from service.imports.imported import ImportedRecords
 from service.imports.ndjson.lines import ImportLine, ImportRow, parse_lines
 from service.imports.ndjson.rows import LineResults, import_rows
 from service.mongo.bulk_writes import insert_each
@@ -42,7 +43,9 @@ async def test_lines_are_imported_once(store: Store) -> None:
     rows = rows_of(store)
     assert await imported(store, rows) == dict.fromkeys(range(5), "new")
     assert await imported(store, rows) == dict.fromkeys(range(5), "same")
-    known = set(await store.imported.find(EVENT, [*(row.fingerprint for row in rows), b"other"]))
+    known = set(
+        await ImportedRecords(store.database).find(EVENT, [*(row.fingerprint for row in rows), b"other"])
+    )
     assert known == {row.fingerprint for row in rows}
     await agrees(store)
 

@@ -13,6 +13,7 @@ from pymongo.errors import AutoReconnect
 from schemas import EVENT
 from schemas.site import Site
 from service import migrations
+from service.imports.imported import ImportedRecords
 from service.migrations import FORM, DatabaseTooNew, form_2, lease, migrate, stored_form
 from service.mongo.client import Database
 from service.store import Store, open_store
@@ -61,7 +62,7 @@ async def test_a_database_of_the_first_version_is_upgraded(
 async def test_lines_that_a_killed_import_has_claimed_can_be_imported(old: Database, store: Store) -> None:
     claimed, imported = bytes([9]) * 20, bytes([1]) * 20
     await store.start()
-    assert set(await store.imported.find(EVENT, [claimed, imported])) == {imported}
+    assert set(await ImportedRecords(store.database).find(EVENT, [claimed, imported])) == {imported}
 
 
 async def test_processes_that_start_together_upgrade_once(

@@ -13,7 +13,7 @@ from schemas.caller import Role
 from service.commands import tokens as commands
 from service.commands.tokens import expiry, row, table
 from service.store import Store
-from service.store.tokens import USE_RECORDED_EVERY, digest, utc_now
+from service.tokens import USE_RECORDED_EVERY, digest, utc_now
 from tests.checker import until
 from tests.conftest import Api, MakeApi
 

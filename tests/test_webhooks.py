@@ -27,9 +27,9 @@ from schemas.values.dates import EPOCH
 from service.app import CHANGES, create_app
 from service.commands import webhooks as commands
 from service.store import Store, open_store
-from service.store.webhooks import GIVE_UP_AFTER, Subscription, pause_after
 from service.webhooks.addresses import AddressRefused, GuardedResolver, check_address, check_url
 from service.webhooks.delivery import delivering
+from service.webhooks.subscriptions import GIVE_UP_AFTER, Subscription, Webhooks, pause_after
 from tests.checker import until
 from tests.conftest import Api
 from tests.test_changes import token_of
@@ -82,7 +82,7 @@ async def sending(store: Store) -> AsyncIterator[None]:
 
 async def add(api: Api, receiver: Receiver, query: str = "", role: Role | None = None) -> Any:
     subscription = Subscription(receiver.url, query, role)
-    return await api.store.webhooks.add(subscription, await commands.next_token(api.store, subscription))
+    return await Webhooks(api.store).add(subscription, await commands.next_token(api.store, subscription))
 
 
 async def comes(condition: Callable[[], bool]) -> None:
@@ -135,15 +135,15 @@ async def test_a_failure_that_nobody_expects_is_logged_and_delivery_goes_on(
 ) -> None:
     monkeypatch.setattr("service.webhooks.delivery.PAUSE_SECONDS", 0.01)
     await add(api, receiver, "kinds=events")
-    any_active, calls = api.store.webhooks.any_active, list[int]()
+    any_active, calls = Webhooks.any_active, list[int]()
 
-    async def broken() -> bool:
+    async def broken(webhooks: Webhooks) -> bool:
         calls.append(1)
         if len(calls) < 4:
             raise KeyError("number")
-        return await any_active()
+        return await any_active(webhooks)
 
-    monkeypatch.setattr(api.store.webhooks, "any_active", broken)
+    monkeypatch.setattr(Webhooks, "any_active", broken)
     async with sending(api.store):
         event = (await api.event())["id"]
         await comes(lambda: receiver.changes == [("events.created", event)])
@@ -156,13 +156,13 @@ async def test_after_a_failure_later_changes_wait(
     api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     monkeypatch.setattr("service.webhooks.delivery.PAUSE_SECONDS", 0.1)
-    monkeypatch.setattr("service.store.webhooks.FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("service.webhooks.subscriptions.FIRST_PAUSE_SECONDS", 0)
     webhook = await add(api, receiver, "kinds=events")
     receiver.status = status
     async with sending(api.store):
         ids = [(await api.event(f"Event {number}"))["id"] for number in range(3)]
         await comes(lambda: len(receiver.requests) >= 3)
-        found = await api.store.webhooks.find(webhook["_id"])
+        found = await Webhooks(api.store).find(webhook["_id"])
         assert found is not None
         assert found["problem"].startswith(f"status {status}")
         assert {json.loads(body)["data"]["id"] for _, body in receiver.requests} == {ids[0]}
@@ -171,7 +171,7 @@ async def test_after_a_failure_later_changes_wait(
         await comes(lambda: receiver.changes == [("events.created", id) for id in ids])
 
         async def is_healthy() -> bool:
-            found = await api.store.webhooks.find(webhook["_id"])
+            found = await Webhooks(api.store).find(webhook["_id"])
             return bool(found and found["problem"] == "" and found["failing_since"] is None)
 
         await until(is_healthy)
@@ -182,7 +182,7 @@ async def test_a_failure_in_the_middle_keeps_the_order_of_a_record(
 ) -> None:
     """A change is sent with the record as it is then, so a receiver never goes back to an earlier state."""
     monkeypatch.setattr("service.webhooks.delivery.PAUSE_SECONDS", 0.1)
-    monkeypatch.setattr("service.store.webhooks.FIRST_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("service.webhooks.subscriptions.FIRST_PAUSE_SECONDS", 0)
     await add(api, receiver, "kinds=events")
     async with sending(api.store):
         event, other = (await api.event("Title 0"))["id"], (await api.event("Other"))["id"]
@@ -221,7 +221,7 @@ async def test_it_is_paused_in_the_end_and_can_be_resumed(
         event = (await api.event())["id"]
 
         async def is_paused() -> bool:
-            found = await api.store.webhooks.find(id)
+            found = await Webhooks(api.store).find(id)
             return bool(found and found["state"] == "paused")
 
         await until(is_paused)
@@ -244,7 +244,7 @@ async def test_expired_tokens_and_wrong_filters_pause_a_webhook(api: Api, receiv
     problems: dict[int, str] = {}
 
     async def are_paused() -> bool:
-        found = await api.store.webhooks.all()
+        found = await Webhooks(api.store).all()
         problems.update({one["_id"]: one["problem"] for one in found if one["state"] == "paused"})
         return len(problems) == 2
 
@@ -259,7 +259,7 @@ async def paused(api: Api, number: int) -> None:
     """Until this many webhooks are paused."""
 
     async def are_paused() -> bool:
-        return [one["state"] for one in await api.store.webhooks.all()].count("paused") == number
+        return [one["state"] for one in await Webhooks(api.store).all()].count("paused") == number
 
     await until(are_paused)
 
@@ -326,7 +326,7 @@ async def test_a_webhook_of_a_dead_process_is_taken_over(api: Api, receiver: Rec
     held = {"holder": "dead", "held_until": api.store.site.now() + timedelta(minutes=1)}
     await api.store.database["webhooks"].update_one({"_id": webhook["_id"]}, {"$set": held})
     await api.event()
-    assert await api.store.webhooks.claim([], "") == []
+    assert await Webhooks(api.store).claim([], "") == []
     await release(api, webhook["_id"])
     async with sending(api.store):
         await comes(lambda: bool(receiver.messages))
@@ -400,7 +400,7 @@ async def test_nothing_is_sent_to_a_private_address(api: Api, receiver: Receiver
         await api.event()
 
         async def is_refused() -> bool:
-            return "private address" in (await api.store.webhooks.all())[0]["problem"]
+            return "private address" in (await Webhooks(api.store).all())[0]["problem"]
 
         await until(is_refused)
     assert receiver.requests == []

@@ -28,7 +28,7 @@ from service.mongo.client import Database, utc
 from service.mongo.indexes import INDEX_BUILD_SECONDS
 from service.mongo.instance import INSTANCE
 from service.store.links.fanout import AFTER_RESTORE
-from service.store.webhooks import HEALTHY
+from service.webhooks.subscriptions import HEALTHY
 
 SETTLE_SECONDS = FRESH_SECONDS + 4.0
 """From the marker to the first change: services notice it, and complete what they have begun."""

@@ -11,7 +11,7 @@ from typing import Any
 from config import SettingError, Settings
 from schemas.caller import Role
 from service.database import opened
-from service.store.tokens import USE_RECORDED_EVERY, utc_now
+from service.tokens import USE_RECORDED_EVERY, utc_now
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 EXPIRY = "a duration such as 12h, 90d or 8w, or a date such as 2027-06-30"

@@ -12,13 +12,14 @@ from schemas.kind import Document
 from service.commands.tokens import format_time, table
 from service.database import opened
 from service.webhooks.queries import caller_of
+from service.webhooks.subscriptions import Webhooks
 
 HEADER = ("ID", "URL", "CHANGES", "LAST DELIVERY (UTC)", "STATE")
 
 
 async def list_webhooks(settings: Settings) -> None:
     async with opened(settings) as (store, location):
-        webhooks = await store.webhooks.all()
+        webhooks = await Webhooks(store).all()
         newest = (await store.changes([], {}, caller_of(None), Problems())).next
         now = store.site.now()
     if webhooks:

@@ -18,10 +18,10 @@ from schemas.kind import Document
 from service.commands.webhook_list import advice, list_webhooks
 from service.database import opened
 from service.store import Store
-from service.store.webhooks import Subscription
 from service.webhooks.addresses import AddressRefused, GuardedResolver, Network, check_url
 from service.webhooks.queries import caller_of, query_of, reason_of
 from service.webhooks.sending import Message, open_sender
+from service.webhooks.subscriptions import Subscription, Webhooks
 
 
 def webhook_command(arguments: Namespace, settings: Settings) -> Coroutine[Any, Any, int | None]:
@@ -49,7 +49,7 @@ async def add_webhook(
     subscription = Subscription(url, query, Role.VIEWER if unpublished else None)
     async with opened(settings) as (store, location):
         try:
-            webhook = await store.webhooks.add(subscription, await next_token(store, subscription))
+            webhook = await Webhooks(store).add(subscription, await next_token(store, subscription))
         except InvalidFields as problem:
             raise SettingError(" ".join(reasons_of(problem))) from None
         print(f"Webhook {webhook['_id']} added in {location}. Its secret is shown only now:", file=sys.stderr)
@@ -87,7 +87,7 @@ async def check_target(url: str, allowed: Sequence[Network]) -> None:
 async def test_webhook(settings: Settings, id: int) -> int:
     """Send a test message; return 1 if it was not accepted."""
     async with opened(settings) as (store, location), open_sender(settings.webhook_networks) as sender:
-        webhook = known(await store.webhooks.find(id), id, str(location))
+        webhook = known(await Webhooks(store).find(id), id, str(location))
         started = monotonic()
         now = store.site.now().isoformat()
         message = Message(f"{id}.test.{now}", f'{{"type":"test","timestamp":"{now}Z","data":{{}}}}'.encode())
@@ -99,21 +99,21 @@ async def test_webhook(settings: Settings, id: int) -> int:
 async def resume_webhook(settings: Settings, id: int, *, from_now: bool = False) -> None:
     """Continue a webhook, unless the reason for which it was paused would pause it again at once."""
     async with opened(settings) as (store, location):
-        webhook = known(await store.webhooks.find(id), id, str(location))
+        webhook = known(await Webhooks(store).find(id), id, str(location))
         subscription = Subscription(webhook["url"], webhook["query"], webhook["role"])
         try:
             token = await next_token(store, subscription, None if from_now else webhook["since"])
         except (TokenExpired, InvalidFields) as problem:
             what_to_do = advice(id, is_expired=isinstance(problem, TokenExpired))
             raise SettingError(f"webhook {id} cannot continue: {reason_of(problem)}; {what_to_do}") from None
-        await store.webhooks.resume(id, token if from_now else None)
+        await Webhooks(store).resume(id, token if from_now else None)
         print(f"Webhook {id} continues in {location}")
 
 
 async def remove_webhook(settings: Settings, id: int) -> None:
     async with opened(settings) as (store, location):
-        known(await store.webhooks.find(id), id, str(location))
-        await store.webhooks.remove(id)
+        known(await Webhooks(store).find(id), id, str(location))
+        await Webhooks(store).remove(id)
         print(f"Webhook {id} removed from {location}")
 
 

@@ -15,7 +15,7 @@ from schemas.caller import EVERYBODY, PUBLIC, Caller
 from schemas.errors import Unauthenticated
 from service.http.in_flight import is_monitoring
 from service.page_routes import PageRoutes
-from service.store.tokens import Tokens
+from service.tokens import Tokens
 
 
 def sent_token(request: web.Request) -> str | None:

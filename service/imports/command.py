@@ -14,6 +14,7 @@ from service.database import opened
 from service.imports.addresses import open_address
 from service.imports.batches import batches
 from service.imports.fetching import fetcher
+from service.imports.imported import ImportedRecords
 from service.imports.item import Source, SourceError
 from service.imports.ndjson.command import import_lines
 from service.imports.ndjson.export_source import ExportSource
@@ -79,11 +80,11 @@ async def refuse_itself(source: Source, store: Store) -> None:
 
 async def writer_for(source: Source, store: Store, options: ImportOptions) -> Writer:
     export = source if isinstance(source, ExportSource) else None
-    is_origin = export is not None and export.origin == await store.imported.origin()
+    is_origin = export is not None and export.origin == await ImportedRecords(store.database).origin()
     if options.dry_run:
         return DryRun(store, is_origin=is_origin)
     if export:
-        await store.imported.begin_copy(export.instance)
+        await ImportedRecords(store.database).begin_copy(export.instance)
     caller = Caller(options.author, Role.ADMIN, bypasses_passwords=True)
     return RecordWriter(store, caller, is_origin=is_origin)
 

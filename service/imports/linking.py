@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from schemas import BY_NAME
 from schemas.kind import Document, Kind
+from service.imports.imported import ImportedRecords
 from service.imports.item import Item
-from service.store.records.imported import ImportedRecords
 from service.store.records.parents import parent_field
 
 

@@ -8,12 +8,12 @@ from schemas import EVENT
 from schemas.errors import InvalidFields, Problem
 from schemas.kind import Document, Kind, load_valid
 from service.imports.batches import slices
+from service.imports.imported import Imported, ImportedRecords
 from service.imports.item import Entry, Item, Refusal, Series
 from service.imports.linking import LinkedIds, MissingLink, linked_ids
 from service.imports.outcome import Outcome
 from service.imports.writing import New, Writer
 from service.store import Store
-from service.store.records.imported import Imported
 
 CANCELLED_HASH = Item(EVENT, b"", "", None).hash
 NOT_LINKED = "The record that it links to is missing in the source, or was refused."
@@ -23,7 +23,7 @@ class ItemImporter:
     """Imports items of any kind."""
 
     def __init__(self, store: Store, writer: Writer, report: Callable[[str], None]) -> None:
-        self._imported, self._site = store.imported, store.site
+        self._imported, self._site = ImportedRecords(store.database), store.site
         self._writer, self.outcome = writer, Outcome(report)
         self._deferred: list[Item] = []
         """Items that link to records which have not been imported yet."""

@@ -9,11 +9,11 @@ from schemas.caller import Caller
 from schemas.errors import DuplicateTermSlug, Problem
 from schemas.kind import Document, Kind
 from service.imports.creating import create_records
+from service.imports.imported import Imported, ImportedRecords
 from service.imports.item import Item
 from service.imports.linking import LinkedIds
 from service.imports.outcome import Result
 from service.store import Store
-from service.store.records.imported import Imported
 from service.store.records.new_records import NewRecord
 
 New = tuple[Item, Document]
@@ -56,10 +56,11 @@ class RecordWriter:
 
     def __init__(self, store: Store, caller: Caller, *, is_origin: bool = False) -> None:
         self._store, self._caller, self._is_origin = store, caller, is_origin
+        self._imported = ImportedRecords(store.database)
 
     async def adopt(self, item: Item, ids: LinkedIds) -> Imported | None:
         query = same_record(item, ids, is_origin=self._is_origin)
-        return await self._store.imported.adopt(item.kind, item.key, query) if query else None
+        return await self._imported.adopt(item.kind, item.key, query) if query else None
 
     async def update(self, item: Item, found: Imported, data: Document) -> bool:
         if "password" in data:
@@ -88,7 +89,7 @@ class RecordWriter:
         if not ids:
             return set()
         await self._store.ids.raise_to(kind.id_space, max(ids))
-        return await self._store.imported.taken_ids(kind.id_space, ids)
+        return await self._imported.taken_ids(kind.id_space, ids)
 
 
 class DryRun:
@@ -96,7 +97,8 @@ class DryRun:
     start."""
 
     def __init__(self, store: Store, *, is_origin: bool = False) -> None:
-        self._imported, self._site, self._is_origin = store.imported, store.site, is_origin
+        self._imported, self._site = ImportedRecords(store.database), store.site
+        self._is_origin = is_origin
         self.planned: set[bytes] = set()
 
     async def adopt(self, item: Item, ids: LinkedIds) -> Imported | None:

@@ -13,7 +13,7 @@ from config import Settings
 from schemas.caller import Caller
 from schemas.errors import Unauthenticated
 from service.http.authentication import anonymous_caller, sent_token
-from service.store.tokens import Tokens, digest
+from service.tokens import Tokens, digest
 
 MAX_WAIT_SECONDS = 1.0
 MAX_REMEMBERED = 100

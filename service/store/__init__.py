@@ -34,14 +34,12 @@ from service.store.lists.resolver import FilterResolver
 from service.store.records.creation import Creator
 from service.store.records.drafting import Drafter
 from service.store.records.idempotency import IdempotencyKeys
-from service.store.records.imported import ImportedRecords
 from service.store.records.reading import Reader
 from service.store.records.removal import StatusChanges
 from service.store.records.updating import Updater
 from service.store.search import Vocabulary
-from service.store.tokens import Tokens
 from service.store.undo import UndoSteps
-from service.store.webhooks import Webhooks
+from service.tokens import Tokens
 
 __all__ = ["Page", "Store", "open_store"]
 
@@ -65,7 +63,7 @@ class Store:
         count = UsageCounters(database, self.feed, self.fanout).count
         self.log = ChangeLog(database, site, self.feed, count, self._tasks)
         self.tokens = Tokens(database, self.ids, self._tasks)
-        self.webhooks, self.undo = Webhooks(database, self.ids, site), UndoSteps(database, site)
+        self.undo = UndoSteps(database, site)
         self.resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
         self.lists = Lists(database, self.feed, self.resolver)
         self.page, self.scan, self.scan_all = self.lists.page, self.lists.scan, self.lists.scan_all
@@ -77,8 +75,8 @@ class Store:
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         keys = IdempotencyKeys(database, site, self.feed)
         self.creator = Creator(database, self.feed, drafter, self.passwords, self.fanout, self.log, keys)
-        self.create, self.imported = self.creator.create, ImportedRecords(database)
-        self.create_once, self.replay = self.creator.create_once, keys.replay
+        self.create, self.create_once = self.creator.create, self.creator.create_once
+        self.replay = keys.replay
         self.updater = Updater(
             database, reader, drafter, self.passwords, tree, self.fanout, self.log, self._tasks
         )

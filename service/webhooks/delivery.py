@@ -29,6 +29,7 @@ from service.metrics.definitions import DELIVERIES
 from service.store import Store
 from service.webhooks.queries import caller_of, query_of, reason_of
 from service.webhooks.sending import Message, Sender, open_sender
+from service.webhooks.subscriptions import Webhooks
 
 log = logging.getLogger("kalends.webhooks")
 READ_AT_ONCE = 50
@@ -44,6 +45,7 @@ class Deliverer:
 
     def __init__(self, store: Store, changes: ChangesHandlers, sender: Sender) -> None:
         self._store, self._changes, self._sender = store, changes, sender
+        self._webhooks = Webhooks(store)
         self._running: dict[int, asyncio.Task[None]] = {}
         self._failures = Failures(log, "sending webhooks")
 
@@ -56,7 +58,7 @@ class Deliverer:
                 task.cancel()
             await asyncio.gather(*self._running.values(), return_exceptions=True)
             with suppress(PyMongoError), pymongo.timeout(RELEASE_SECONDS):  # then the leases expire
-                await self._store.webhooks.release()
+                await self._webhooks.release()
 
     async def _round(self) -> None:
         """Start sending what is due, then wait until something changes; after a failure, for a while."""
@@ -72,7 +74,7 @@ class Deliverer:
 
     async def _start_and_wait(self) -> None:
         position = self._store.feed.position
-        if not self._store.started or not await self._store.webhooks.any_active():
+        if not self._store.started or not await self._webhooks.any_active():
             await asyncio.sleep(PAUSE_SECONDS)
             return
         await self._start_due()
@@ -83,7 +85,7 @@ class Deliverer:
     async def _start_due(self) -> None:
         self._running = {id: task for id, task in self._running.items() if not task.done()}
         newest = (await self._store.changes([], {}, PUBLIC, Problems())).next
-        for webhook in await self._store.webhooks.claim(list(self._running), newest):
+        for webhook in await self._webhooks.claim(list(self._running), newest):
             self._running[webhook["_id"]] = asyncio.create_task(self._deliver_or_log(webhook))
 
     async def _deliver_or_log(self, webhook: Document) -> None:
@@ -102,12 +104,12 @@ class Deliverer:
                 page, changes = await self._read(webhook)
             except (TokenExpired, InvalidFields) as problem:
                 is_expired = isinstance(problem, TokenExpired)
-                await self._store.webhooks.pause(webhook, reason_of(problem), is_expired=is_expired)
+                await self._webhooks.pause(webhook, reason_of(problem), is_expired=is_expired)
                 return
             if changes:  # later ones are read again: they are sent as they are then
                 has_more, following = True, await self._send(webhook, *changes[0])
             else:
-                has_more, following = page.has_more, await self._store.webhooks.passed(webhook, page.next)
+                has_more, following = page.has_more, await self._webhooks.passed(webhook, page.next)
             if following is None:
                 return
             webhook = following
@@ -125,10 +127,10 @@ class Deliverer:
         if problem := await self._sender.send(webhook["url"], webhook["secret"], message):
             DELIVERIES.labels("failed").inc()
             log.info("webhook %d: %s", webhook["_id"], problem)
-            await self._store.webhooks.failed(webhook, problem)
+            await self._webhooks.failed(webhook, problem)
             return None
         DELIVERIES.labels("accepted").inc()
-        return await self._store.webhooks.delivered(webhook, change.token)
+        return await self._webhooks.delivered(webhook, change.token)
 
 
 def message_of(webhook: Document, change: VisibleChange, body: bytes) -> Message:

@@ -15,7 +15,7 @@ from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.mending import as_read
 from service.doctor.scope import Scope
 from service.store.lists.change_pages import TOKEN
-from service.store.tokens import utc_now
+from service.tokens import utc_now
 
 NEEDED: Any = object()
 """Stands for a value that cannot be restored."""

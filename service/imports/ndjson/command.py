@@ -16,6 +16,7 @@ from schemas import BY_PLURAL
 from schemas.caller import EVERYBODY
 from schemas.errors import Problem
 from service.database import opened
+from service.imports.imported import ImportedRecords
 from service.imports.ndjson.lines import ImportLine, ImportRow, LineBatch, parse_lines, read_batches
 from service.imports.ndjson.rows import LineResults, check_rows, import_rows
 from service.imports.options import ImportOptions
@@ -42,7 +43,7 @@ async def import_lines(settings: Settings, file: BinaryIO, size: int, options: I
         read_rows = partial(parse_lines, kind=kind, site=store.site, ignore_unknown=options.ignore_unknown)
         prepared_batches = read_ahead(
             read_batches(file, kind, settings.max_body),
-            partial(store.imported.find, kind),
+            partial(ImportedRecords(store.database).find, kind),
             read_rows,
             start,
         )

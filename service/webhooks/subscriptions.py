@@ -13,10 +13,8 @@ from pymongo import ReturnDocument
 
 from schemas.caller import Role
 from schemas.kind import Document
-from schemas.site import Site
 from schemas.values.dates import EPOCH
-from service.mongo.client import Database
-from service.mongo.id_blocks import Ids
+from service.store import Store
 
 LEASE_SECONDS = 90
 """How long a process keeps a webhook after its last sign of life: longer than one message takes."""
@@ -39,8 +37,8 @@ class Subscription(NamedTuple):
 class Webhooks:
     """Adds, lists and removes webhooks, and keeps their state."""
 
-    def __init__(self, database: Database, ids: Ids, site: Site) -> None:
-        self._webhooks, self._ids, self._now = database["webhooks"], ids, site.now
+    def __init__(self, store: Store) -> None:
+        self._webhooks, self._ids, self._now = store.database["webhooks"], store.ids, store.site.now
         self._holder = uuid4().hex
 
     async def add(self, subscription: Subscription, since: str) -> Document:
