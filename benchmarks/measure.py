@@ -21,6 +21,8 @@ PROBE_SECONDS = 5.0
 """How long a system is probed before it is considered slow."""
 LONGEST_SECONDS = 120.0
 """Maximum time for requests that are all sent, however long they take."""
+WHOLE_ROUND_SECONDS = 30.0
+"""Maximum time of a round that sends all of its requests."""
 Measured = dict[str, Any]
 Requests = list[str]
 
@@ -53,11 +55,17 @@ def measure(systems: list[Running], load: Workload, pace: Pace, meter: Meter) ->
     runs: dict[str, list[Measured]] = {part.system.system.key: [] for part in parts}
     for at in range(1 if load.cold else pace.rounds):
         for part in parts:
-            seconds = LONGEST_SECONDS if load.cold else pace.seconds
+            seconds = seconds_of_round(load, pace)
             found = one_round(part, part.rounds[at], seconds, meter, once=load.once)
             runs[part.system.system.key].append(found)
     used = {part.system.system.key: part.connections for part in parts}
     return {key: middle(found) | {"connections": used[key]} for key, found in runs.items()}
+
+
+def seconds_of_round(load: Workload, pace: Pace) -> float:
+    if load.cold:
+        return LONGEST_SECONDS
+    return max(WHOLE_ROUND_SECONDS, pace.seconds) if load.whole else pace.seconds
 
 
 def part_of(system: Running, load: Workload, pace: Pace) -> Part | None:

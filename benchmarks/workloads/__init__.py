@@ -33,6 +33,7 @@ def all_different(different: Different, searched: tuple[str, ...]) -> list[Workl
             different.warm_up,
             connections=SIXTEEN,
             once=True,
+            whole=True,
             fresh=True,
             **more,  # type: ignore[arg-type]
         )

@@ -29,6 +29,9 @@ class Workload:
     connections: int | None = None
     once: bool = False
     """No request is sent twice: each round gets its share of them, and ends early if there are no more."""
+    whole: bool = False
+    """A round sends all of its requests. If it ended after some seconds, as others do, Kalends would only be
+    measured while most records are new to it, which happens once in the life of a process."""
     fresh: bool = False
     """Kalends is restarted before."""
     cold: bool = False
