@@ -9,10 +9,11 @@ from aiohttp import web
 
 from handlers.responses import representation_tag
 from handlers.responses.prepared import LastModified, PreparedResponse, not_modified
-from handlers.store_protocol import Scan
+from handlers.store_protocol import ChangeFeed, Scan
 from schemas.kind import RenderContext
 from schemas.site import Site
 
+SECOND = timedelta(seconds=1)
 LATE_SECONDS = 5
 """A write may become visible this long after the time that it has."""
 
@@ -36,7 +37,7 @@ def last_modified(changed: datetime, expires: datetime, site: Site) -> datetime:
     """When a feed or list changed last: with the last change to any record, or at midnight, when it moves on
     by a day; one that depends on the current time changes all the time."""
     now = site.now()
-    return now if expires <= now + timedelta(seconds=1) else max(changed, beginning_of_today(site))
+    return now if expires <= now + SECOND else max(changed, beginning_of_today(site))
 
 
 def beginning_of_today(site: Site) -> datetime:
@@ -45,22 +46,22 @@ def beginning_of_today(site: Site) -> datetime:
     return site.zone.to_utc(site.zone.edge_of_day(today, datetime.min.time()))
 
 
-def told(modified: datetime, site: Site) -> datetime:
+def told(modified: datetime, now: datetime) -> datetime:
     """The time of the last change as clients learn it. More changes may follow with the same time: shortly
     after a change they are told an earlier one, so that they ask again."""
-    return modified - timedelta(seconds=1) if is_recent(modified, site) else modified
+    return modified - SECOND if is_recent(modified, now) else modified
 
 
-def is_recent(modified: datetime, site: Site) -> bool:
-    """Whether more changes may follow with the same time."""
-    return modified > site.now() - timedelta(seconds=LATE_SECONDS)
+def is_recent(modified: datetime, now: datetime) -> bool:
+    """Whether more changes may follow with the same time. `now` is by the clock that changes have."""
+    return modified > now - timedelta(seconds=LATE_SECONDS)
 
 
-def dated(before: datetime, after: datetime, expires: datetime, site: Site) -> tuple[LastModified, datetime]:
-    """When a list changed last, given the last change before and after it was read, and when a response that
-    says so expires: soon, if that is not final."""
-    modified = last_modified(after, expires, site)
-    if before == after and not is_recent(modified, site):
+def dated(before: datetime, feed: ChangeFeed, expires: datetime, site: Site) -> tuple[LastModified, datetime]:
+    """When a list changed last, given the last change before it was read and the feed afterwards, and when a
+    response that says so expires: soon, if that is not final."""
+    modified = last_modified(feed.changed_at, expires, site)
+    if before == feed.changed_at and not is_recent(modified, feed.now):
         return LastModified(modified, is_exact=True), expires
-    final = modified + timedelta(seconds=LATE_SECONDS)
-    return LastModified(modified - timedelta(seconds=1), is_exact=False), min(expires, final)
+    left = max(modified + timedelta(seconds=LATE_SECONDS) - feed.now, SECOND)
+    return LastModified(modified - SECOND, is_exact=False), min(expires, site.now() + left)

@@ -71,7 +71,7 @@ class FeedHandlers:
         known = (scan.modified, dict(scan.zones)) if scan.is_complete else (modified, {})
         feed = Feed(self.kind, context, await self.store.instance(), url, *known)
         view = feed_view(feed, chosen, query.get("status"), scan)
-        validators = {"ETag": tag, "Last-Modified": http_date(told(modified, self.site))}
+        validators = {"ETag": tag, "Last-Modified": http_date(told(modified, changes.now))}
         headers = self.headers(chosen, self.kind.plural)
         return StreamedResponse(self.chunks(feed, chosen, scan, view), headers | validators)
 

@@ -99,7 +99,7 @@ class RecordHandlers:
                 self.kind, page.heads, replace(context, selection=selection)
             )
             await let_others_run()
-            modified, expires = dated(before, self.store.feed.changed_at, expires, context.site)
+            modified, expires = dated(before, self.store.feed, expires, context.site)
             response = list_response(pairs, self.kind, page.total, items, query, context, modified)
             return response, expires
 

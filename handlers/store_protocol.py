@@ -97,6 +97,10 @@ class ChangeFeed(Protocol):
         """The time of the last change, in UTC."""
 
     @property
+    def now(self) -> datetime:
+        """The time by the clock that changes have."""
+
+    @property
     def restores(self) -> Restores: ...
     def catch_up(self) -> Awaitable[int]: ...
     def confirm(self, read: Callable[[], Awaitable[Result]]) -> Awaitable[Result]: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -272,7 +273,8 @@ def hello(committed: int, applied: int, *, is_primary: bool = True) -> dict[str,
         "opTime": {"t": applied, "ts": Timestamp(200, applied)},
     }
     primary = {"electionId": election(applied)} if is_primary else {}
-    return {"setName": "rs", "isWritablePrimary": is_primary, "lastWrite": times, **primary}
+    said = {"setName": "rs", "isWritablePrimary": is_primary, "localTime": datetime(2027, 6, 1)}
+    return {**said, "lastWrite": times, **primary}
 
 
 def election(term: int) -> ObjectId:

@@ -13,6 +13,7 @@ from handlers import feed_validators
 from schemas import KINDS, TAG, Kind
 from schemas.site import Site
 from schemas.values.dates import http_date
+from service.changes.feed import ChangeFeed
 from tests.checker import agrees
 from tests.conftest import Api, MakeApi
 from tests.samples import POSTS, TERMS, named
@@ -263,12 +264,14 @@ async def test_what_is_wrong_with_a_body_is_told_before_its_condition(api: Api) 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Sets the clock of the service, in seconds from now."""
+    """Sets the clock of the service, in seconds from now, and that of MongoDB, unless it is `alone`."""
     began = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
-    def set_to(seconds: int) -> datetime:
+    def set_to(seconds: int, *, alone: bool = False) -> datetime:
         now = began + timedelta(seconds=seconds)
         monkeypatch.setattr(Site, "now", lambda site: now)
+        if not alone:
+            monkeypatch.setattr(ChangeFeed, "now", now)
         return now
 
     return set_to
@@ -401,6 +404,17 @@ async def test_right_after_a_change_a_list_is_sent_again(api: Api, clock: Any) -
     assert await since(api, "/events", api.headers["Last-Modified"]) == 304
     await api.get("/events?start_date=now")
     assert await since(api, "/events?start_date=now", api.headers["Last-Modified"]) == 200
+
+
+async def test_the_clock_of_the_service_may_be_ahead_of_the_database(api: Api, clock: Any) -> None:
+    """Changes have the time of the database: more may follow that have the same."""
+    clock(60, alone=True)
+    event = await api.event()
+    for number in range(10):  # most of them in the same second as the one before
+        await api.get("/events")
+        told = api.headers["Last-Modified"]
+        await api.patch(f"/events/{event['id']}", {"title": f"Title {number}"})
+        assert await since(api, "/events", told) == 200
 
 
 async def test_a_list_changes_at_midnight(api: Api, clock: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from time import monotonic
 
@@ -61,6 +61,11 @@ class ChangeFeed:
     def changed_at(self) -> datetime:
         """The time of the last change, in UTC."""
         return utc(self.last_change)
+
+    @property
+    def now(self) -> datetime:
+        """The time by the clock of the primary, which changes have: that of this machine may be ahead."""
+        return datetime.now(UTC).replace(tzinfo=None) - self.clock.ahead
 
     async def catch_up(self) -> int:
         """Read all changes that were acknowledged before the call, and return the position."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ class WriteClock:
         self._database = database
         self.last: Clock | None = None
         """The clock up to which all changes were read; the change feed sets it."""
+        self.ahead = timedelta(0)
+        """How far the clock of this machine was ahead of that of the primary, when that was asked last."""
         self._uncommitted: tuple[Timestamp, float] | None = (
             None  # last commit, and since when nothing followed
         )
@@ -62,6 +65,7 @@ class WriteClock:
     def observe(self, reply: Mapping[str, Any]) -> Clock:
         """Return the clock in a reply of the primary, and note whether it still commits writes."""
         clock, written = _clock_of(reply), reply["lastWrite"]["opTime"]["ts"]
+        self.ahead = datetime.now(UTC).replace(tzinfo=None) - reply["localTime"]
         # The only member of a set never loses its majority, but its disk may be slow.
         if written == clock.time or len(reply.get("hosts", ())) < 2:
             self._uncommitted = None
