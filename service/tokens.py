@@ -16,6 +16,7 @@ from pymongo.errors import PyMongoError
 
 from schemas.caller import Caller, Role
 from service.background import BackgroundTasks
+from service.changes.feed import ChangeFeed
 from service.failures import brief
 from service.mongo.client import Database
 from service.mongo.id_blocks import Ids
@@ -49,9 +50,9 @@ def digest(token: str) -> str:
 class Tokens:
     """Creates, lists, revokes and verifies access tokens."""
 
-    def __init__(self, database: Database, ids: Ids, tasks: BackgroundTasks) -> None:
+    def __init__(self, database: Database, ids: Ids, feed: ChangeFeed, tasks: BackgroundTasks) -> None:
         self._tokens = database["tokens"]
-        self._ids = ids
+        self._ids, self._feed = ids, feed
         self._known: TTLCache[str, Caller | None] = TTLCache(MAX_CACHED_TOKENS, TOKEN_CACHE_SECONDS)
         self._tasks = tasks
         self.hits = self.misses = 0
@@ -81,7 +82,7 @@ class Tokens:
             self.hits += 1
             return known
         self.misses += 1
-        found = await self._tokens.find_one({"digest": key})
+        found = await self._feed.confirm(lambda: self._tokens.find_one({"digest": key}))
         caller = None
         if found and hmac.compare_digest(found["digest"], key) and not _is_expired(found):
             role = Role(found["role"])

@@ -1292,11 +1292,11 @@ async def test_revoked_token_ends_everywhere_within_five_seconds(roles: Roles, s
 
     await until(is_over, 5)
     assert (await editor.post("/tags", {"name": "After"}))[0] == 401
-    other.passwords.close()
+    await other.close()
 
 
 async def test_token_of_a_new_process_works_at_once(roles: Roles, store: Store) -> None:
-    other = Tokens(store.database, Ids(store.database), BackgroundTasks())
+    other = Tokens(store.database, Ids(store.database), store.feed, BackgroundTasks())
     made = await other.create("New", Role.AUTHOR)
     assert (await Api(roles["public"].client, store, made).post("/tags", {"name": "New"}))[0] == 201
     ids = [token["_id"] for token in await store.tokens.list()]

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from bson import ObjectId, Timestamp
-from motor.motor_asyncio import AsyncIOMotorCollection
 from pymongo import ReadPreference
 from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
-from schemas import TAG, VENUE
+from schemas import TAG
 from schemas.caller import EVERYBODY
 from schemas.errors import NotFound, UnderRestore
 from schemas.kind import load
@@ -331,27 +330,6 @@ async def test_the_uri_cannot_choose_a_secondary() -> None:
     opened = client.connect("mongodb://127.0.0.1:1/?replicaSet=rs0&readPreference=secondaryPreferred")
     assert opened.read_preference == ReadPreference.PRIMARY
     opened.close()
-
-
-async def test_copies_of_a_record_that_a_new_primary_does_not_have_yet_are_kept(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    venue, store = await api.made("venues", venue="Hall"), api.store
-    event = await api.event("Event", venue=venue["id"])
-    await store.feed.catch_up()
-    is_stale, find = [True], AsyncIOMotorCollection.find_one
-
-    async def stale(collection: Any, *asked: Any, **options: Any) -> Any:
-        if collection.name != "venues" or not is_stale:
-            return await find(collection, *asked, **options)
-        pretend_election(store.feed)
-        is_stale.pop()
-        return None
-
-    monkeypatch.setattr(AsyncIOMotorCollection, "find_one", stale)
-    await store.fanout.update_copies(VENUE, venue["id"])
-    assert not is_stale
-    assert (await api.get(f"/events/{event['id']}"))[1]["venue"]["venue"] == "Hall"
 
 
 async def test_a_stream_that_ends_before_the_oplog_goes_on_at_the_checkpoint(store: Store) -> None:

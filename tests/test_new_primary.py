@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from motor.motor_asyncio import AsyncIOMotorCollection
 
+from schemas import EVENT, VENUE
+from schemas.caller import Role
 from service.store.links import category_tree, usage
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
@@ -88,3 +92,59 @@ async def test_a_slug_that_is_taken_at_first_may_be_used(pair: Pair, monkeypatch
     body = {"title": "Fair", "slug": "fair", "start_date": "2027-06-01", "end_date": "2027-06-01"}
     assert (await api.post("/events", body, headers={"If-None-Match": "*"}))[0] == 201
     assert not stale
+
+
+@pytest.fixture
+def missing_at_first(api: Api, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """Names a collection in which the next look-up finds nothing, as on a new primary; what it returns is
+    empty afterwards."""
+
+    def hide(name: str) -> list[str]:
+        hidden, find = [name], AsyncIOMotorCollection.find_one
+
+        async def stale(collection: Any, *asked: Any, **options: Any) -> Any:
+            if collection.name not in hidden:
+                return await find(collection, *asked, **options)
+            hidden.remove(collection.name)
+            pretend_election(api.store.feed)
+            return None
+
+        monkeypatch.setattr(AsyncIOMotorCollection, "find_one", stale)
+        return hidden
+
+    return hide
+
+
+async def test_copies_of_a_record_that_is_missing_at_first_are_kept(
+    api: Api, missing_at_first: Callable[[str], list[str]]
+) -> None:
+    venue = await api.made("venues", venue="Hall")
+    event = await api.event("Event", venue=venue["id"])
+    await api.store.feed.catch_up()
+    hidden = missing_at_first("venues")
+    await api.store.fanout.update_copies(VENUE, venue["id"])
+    assert not hidden
+    assert (await api.get(f"/events/{event['id']}"))[1]["venue"]["venue"] == "Hall"
+
+
+async def test_a_token_that_is_missing_at_first_is_accepted(
+    api: Api, missing_at_first: Callable[[str], list[str]]
+) -> None:
+    token = await api.store.tokens.create("Laptop", Role.EDITOR)
+    await api.store.feed.catch_up()
+    hidden = missing_at_first("tokens")
+    assert (await api.send("GET", "/events", headers={"Authorization": f"Bearer {token}"}))[0] == 200
+    assert not hidden
+
+
+async def test_an_undo_step_that_is_missing_at_first_is_found(
+    api: Api, missing_at_first: Callable[[str], list[str]]
+) -> None:
+    record = await api.store.find(EVENT, (await api.event())["id"])
+    key = await api.store.undo.keep(EVENT, record, {"title": "Before"}, {})
+    await api.store.feed.catch_up()
+    hidden = missing_at_first("undo")
+    step = await api.store.undo.find(EVENT, record["_id"], key)
+    assert step
+    assert step["values"] == {"title": "Before"}
+    assert not hidden

@@ -62,8 +62,8 @@ class Store:
         self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site, self.feed)
         count = UsageCounters(database, self.feed, self.fanout).count
         self.log = ChangeLog(database, site, self.feed, count, self._tasks)
-        self.tokens = Tokens(database, self.ids, self._tasks)
-        self.undo = UndoSteps(database, site)
+        self.tokens = Tokens(database, self.ids, self.feed, self._tasks)
+        self.undo = UndoSteps(database, site, self.feed)
         self.resolver = FilterResolver(database, site, self.feed, self.vocabulary, self.log)
         self.lists = Lists(database, self.feed, self.resolver)
         self.page, self.scan, self.scan_all = self.lists.page, self.lists.scan, self.lists.scan_all

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from schemas.kind import Document, Kind
 from schemas.site import Site
+from service.changes.feed import ChangeFeed
 from service.mongo.client import Database
 
 STEPS_KEPT_FOR = timedelta(days=1)
@@ -16,8 +17,8 @@ STEPS_KEPT_FOR = timedelta(days=1)
 class UndoSteps:
     """Keeps and finds undo steps."""
 
-    def __init__(self, database: Database, site: Site) -> None:
-        self._steps, self._now = database["undo"], site.now
+    def __init__(self, database: Database, site: Site, feed: ChangeFeed) -> None:
+        self._steps, self._now, self._feed = database["undo"], site.now, feed
 
     async def keep(self, kind: Kind, record: Document, values: Document, was: Mapping[str, str]) -> str:
         """Store the values that undo the change which made this version of a record, and the digests `was`
@@ -30,4 +31,5 @@ class UndoSteps:
 
     async def find(self, kind: Kind, id: int, key: str) -> Document | None:
         """The step with this key, if it belongs to this record."""
-        return await self._steps.find_one({"_id": key, "kind": kind.name, "id": id})
+        query = {"_id": key, "kind": kind.name, "id": id}
+        return await self._feed.confirm(lambda: self._steps.find_one(query))
