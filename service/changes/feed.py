@@ -108,14 +108,6 @@ class ChangeFeed:
         oldest = self.next_event - len(self._events)
         return list(islice(self._events, number - oldest, None)) if number >= oldest else None
 
-    def has_unlogged(self, until: Timestamp) -> bool:
-        """Whether a change up to a time may not be logged yet."""
-        return self.has_lost_changes or bool(self.unlogged and self.unlogged[0].at <= until)
-
-    def has_uncounted(self, until: Timestamp) -> bool:
-        """Whether a change to usage counters up to a time may not be counted yet."""
-        return self.has_lost_changes or any(change.at <= until and change.steps for change in self.unlogged)
-
     def drop_logged(self, until: Timestamp) -> None:
         while self.unlogged and self.unlogged[0].at <= until:
             self.unlogged.popleft()

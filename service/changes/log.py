@@ -69,21 +69,25 @@ class ChangeLog:
 
     async def catch_up(self) -> None:
         """Wait until every write that was acknowledged before the call is counted and logged."""
-        await self._wait_while(self._feed.has_unlogged)
+        await self._wait_for(lambda change: True)
 
     async def catch_up_counters(self) -> None:
         """Wait until every such write is counted: most of them change no counters."""
-        await self._wait_while(self._feed.has_uncounted)
+        await self._wait_for(lambda change: bool(change.steps))
 
-    async def _wait_while(self, is_pending: Callable[[Timestamp], bool]) -> None:
+    async def _wait_for(self, is_wanted: Callable[[Change], bool]) -> None:
         await self._feed.catch_up()
-        wanted, deadline = self._feed.time, monotonic() + MAX_WAIT_SECONDS
-        while is_pending(wanted):
+        until, deadline = self._feed.time, monotonic() + MAX_WAIT_SECONDS
+        while self._is_behind(until, is_wanted):
             await self.wait_for_update(max(0.0, deadline - monotonic()))
-            if is_pending(wanted):  # another process was first, changes are lost, or it has failed
+            if self._is_behind(until, is_wanted):  # another process was first, changes are lost, or it failed
                 if monotonic() > deadline:
                     raise Unavailable
                 await asyncio.sleep(RETRY_SECONDS)
+
+    def _is_behind(self, until: Timestamp, is_wanted: Callable[[Change], bool]) -> bool:
+        missing = (change for change in self._feed.unlogged if change.at <= until)
+        return self._feed.has_lost_changes or any(map(is_wanted, missing))
 
     async def wait_for_update(self, seconds: float) -> None:
         """Wait some time for the next update in the background, which begins at once."""
