@@ -346,6 +346,29 @@ async def test_a_stream_that_ends_before_the_oplog_goes_on_at_the_checkpoint(sto
     assert feed._stream is not stream
 
 
+async def test_a_log_that_began_anew_may_be_lost_as_well(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The events were counted for longer than the oplog lasts."""
+    feed, meta, aggregate = store.feed, store.database["meta"], store.feed._database.aggregate
+    too_old = Timestamp(1, 1)
+
+    def refuse(pipeline: list[dict[str, Any]], **options: Any) -> Any:
+        if pipeline[0]["$changeStream"]["startAtOperationTime"] == too_old:
+            raise OperationFailure("too old", client.HISTORY_LOST)
+        return aggregate(pipeline, **options)
+
+    await feed.catch_up()
+    monkeypatch.setattr(feed._database, "aggregate", refuse)
+    await meta.update_one({"_id": CHECKPOINT}, {"$set": {"at": too_old, "log": "beef"}})
+    await feed.close()
+    await feed.catch_up()
+    assert feed.has_lost_changes
+    await store.maintain()
+    await feed.catch_up()
+    assert not feed.has_lost_changes
+
+
 async def test_a_restore_has_ended_only_when_caches_are_dropped(store: Store) -> None:
     """It is noticed in a thread, while requests are served."""
     feed, meta = store.feed, store.database["meta"]

@@ -119,7 +119,7 @@ class ChangeFeed:
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
         if self._is_repaired:
-            self._is_repaired = self.has_lost_changes = False
+            self._is_repaired = False
             await self.close()
         was_open, started = self._stream is not None, monotonic()
         try:
@@ -163,10 +163,12 @@ class ChangeFeed:
         # By default a stream starts at the last applied write. It may be later than the majority commit
         # point, at which snapshots are taken: a write between the two would be in neither.
         checkpoint = self.restores.learn(self._database, CHECKPOINT, start)
-        self.has_lost_changes &= not self.restores.has_replaced  # a restore leaves nothing to compare
-        self.has_lost_changes |= checkpoint is None
+        # Once there is another checkpoint, everything before it was counted and logged, or was replaced.
+        is_same = checkpoint is not None and checkpoint["at"] == self.begun_at
+        self.has_lost_changes = checkpoint is None or (self.has_lost_changes and is_same)
         if checkpoint and not self.has_lost_changes:
-            self.begun_at = start = min(start, checkpoint["at"])
+            self.begun_at = checkpoint["at"]
+            start = min(start, self.begun_at)
         # Not `watch`: it would resume at a new primary which has not committed yet what the clock stands for.
         stage = {"$changeStream": {"startAtOperationTime": start}}
         return self._database.aggregate([stage, *PIPELINE], batchSize=1000, maxAwaitTimeMS=1)

@@ -86,11 +86,6 @@ class Restores:
         self._learned = found.get("log") if found else None
         return found
 
-    @property
-    def has_replaced(self) -> bool:
-        """Whether all records were replaced since `notice`."""
-        return self._learned is not None and self.records not in (None, self._learned)
-
     def records_only(self, changes: Iterable[Document]) -> list[Document]:
         """The changes to records; raises StreamOutdated if a restore has begun or ended since `learn`."""
         found = list(changes)
@@ -106,7 +101,7 @@ class Restores:
         self.is_under_way = self._is_marked
         if self.is_under_way or self._learned is None:
             return
-        if self.has_replaced:
+        if self.records not in (None, self._learned):
             log.info("the records were replaced, or their change log was begun anew: caches are dropped")
             self.replaced_at = utc(self._known_until)
             self.on_replaced()
