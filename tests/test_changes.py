@@ -22,7 +22,7 @@ from schemas.site import Site
 from service.changes import log as change_log
 from service.changes.feed import CHECKPOINT
 from service.changes.log_rows import begin_log
-from service.migrations.recount import set_checkpoint, snapshot_time
+from service.migrations.recount import LOST, set_checkpoint, snapshot_time
 from service.store import Store
 from tests.checker import lose_changes, until
 from tests.conftest import Api, MakeApi
@@ -275,7 +275,7 @@ async def test_lost_changes_are_found_by_comparison(api: Api, monkeypatch: pytes
 
 
 async def test_lost_changes_are_logged_by_one_process(
-    pair: tuple[Api, Api], monkeypatch: pytest.MonkeyPatch
+    pair: tuple[Api, Api], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The other one runs its maintenance when everything was repaired."""
     await pair[0].event()
@@ -288,6 +288,7 @@ async def test_lost_changes_are_logged_by_one_process(
         logged.append(await api.store.database["changes"].count_documents({"is_lost": True}))
         assert not api.store.feed.has_lost_changes
     assert logged[0] == logged[1] > 0
+    assert caplog.messages.count(LOST) == 1
 
 
 async def test_after_the_loss_of_too_many_changes_the_log_begins_anew(

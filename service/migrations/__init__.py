@@ -42,7 +42,7 @@ class DatabaseTooNew(Exception):
 
 
 def log_progress(step: str, done: int, total: int) -> None:
-    log.info("upgrading the database: %s, %d of %d", step, done, total)
+    log.info("preparing the database: %s, %d of %d", step, done, total)
 
 
 class FormUnknown(Exception):

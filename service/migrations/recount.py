@@ -4,6 +4,7 @@ change feed has lost changes."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,10 +21,15 @@ from service.migrations.lease import hold_lease
 from service.mongo.client import Collection, Database, batches_by_id
 from service.mongo.write_clock import read_clock
 
+log = logging.getLogger("kalends.migrations")
 BATCH = 50_000
 """Linked records counted by one command."""
 RECOUNT_SECONDS = 6 * 3600
 """Time limit of the whole count."""
+LOST = (
+    "MongoDB's oplog does not reach back to the last change that was logged, so that all events are counted "
+    "again; if other programs write much to this MongoDB, make the oplog larger"
+)
 Report = Callable[[str, int, int], None]
 """(step, number done, number in all) -> shows the progress."""
 Repair = Callable[[], Awaitable[bool]]
@@ -45,6 +51,7 @@ async def recover(database: Database, report: Report, repair: Repair, lost_since
     async with hold_lease(database, "recount"):
         found = await database["meta"].find_one({"_id": CHECKPOINT})
         if found is None or found["at"] == lost_since:
+            log.warning(LOST)
             with pymongo.timeout(RECOUNT_SECONDS):
                 await recount(database, report, repair)
 
