@@ -10,7 +10,7 @@ from benchmarks.facts import Answer, Facts
 from benchmarks.running import Running
 from benchmarks.workloads.workload import Workload
 
-PRIVATE = ("tok", "text", "sort", "last_change", "password")
+PRIVATE = ("tok", "text", "sort", "last_change", "has_own_time", "password")
 WRITERS = ("eve", "beanie", "fastify")
 
 
