@@ -192,7 +192,8 @@ def tab_to(page: Page, id: str) -> None:
 
 def test_the_keyboard_is_enough(service: Running, token: str, open_editor: OpenEditor) -> None:
     page = open_editor("/edit/venues/new")
-    page.keyboard.type(token)  # the only field has the focus
+    page.locator("input:focus").wait_for()  # the only field
+    page.keyboard.type(token)
     press(page, "Enter")
     page.wait_for_url("**/edit/venues/new")
     tab_to(page, "field-venue")
