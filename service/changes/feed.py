@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from time import monotonic
 
@@ -65,7 +65,7 @@ class ChangeFeed:
     @property
     def now(self) -> datetime:
         """The time by the clock of the primary, which changes have: that of this machine may be ahead."""
-        return datetime.now(UTC).replace(tzinfo=None) - self.clock.ahead
+        return self.clock.now
 
     async def catch_up(self) -> int:
         """Read all changes that were acknowledged before the call, and return the position."""
@@ -164,11 +164,10 @@ class ChangeFeed:
         # point, at which snapshots are taken: a write between the two would be in neither.
         checkpoint = self.restores.learn(self._database, CHECKPOINT, start)
         # Once there is another checkpoint, everything before it was counted and logged, or was replaced.
-        is_same = checkpoint is not None and checkpoint["at"] == self.begun_at
-        self.has_lost_changes = checkpoint is None or (self.has_lost_changes and is_same)
-        if checkpoint and not self.has_lost_changes:
-            self.begun_at = checkpoint["at"]
-            start = min(start, self.begun_at)
+        at: Timestamp | None = checkpoint["at"] if checkpoint else None
+        self.has_lost_changes = at is None or (self.has_lost_changes and at == self.begun_at)
+        if at and not self.has_lost_changes:
+            self.begun_at, start = at, min(start, at)
         # Not `watch`: it would resume at a new primary which has not committed yet what the clock stands for.
         stage = {"$changeStream": {"startAtOperationTime": start}}
         return self._database.aggregate([stage, *PIPELINE], batchSize=1000, maxAwaitTimeMS=1)

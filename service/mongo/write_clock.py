@@ -40,7 +40,7 @@ class WriteClock:
         self._database = database
         self.last: Clock | None = None
         """The clock up to which all changes were read; the change feed sets it."""
-        self.ahead = timedelta(0)
+        self._ahead = timedelta(0)
         """How far the clock of this machine was ahead of that of the primary, when that was asked last."""
         self._uncommitted: tuple[Timestamp, float] | None = (
             None  # last commit, and since when nothing followed
@@ -65,7 +65,7 @@ class WriteClock:
     def observe(self, reply: Mapping[str, Any]) -> Clock:
         """Return the clock in a reply of the primary, and note whether it still commits writes."""
         clock, written = _clock_of(reply), reply["lastWrite"]["opTime"]["ts"]
-        self.ahead = datetime.now(UTC).replace(tzinfo=None) - reply["localTime"]
+        self._ahead = _now() - reply["localTime"]
         # The only member of a set never loses its majority, but its disk may be slow.
         if written == clock.time or len(reply.get("hosts", ())) < 2:
             self._uncommitted = None
@@ -74,6 +74,11 @@ class WriteClock:
         since = self._uncommitted and self._uncommitted[1]
         self._has_lost_majority = since is not None and monotonic() - since > MAX_UNCOMMITTED_SECONDS
         return clock
+
+    @property
+    def now(self) -> datetime:
+        """The time by the clock of the primary, in UTC."""
+        return _now() - self._ahead
 
     @property
     def has_lost_primary(self) -> bool:
@@ -97,6 +102,10 @@ class WriteClock:
         primaries = [server.address for server in servers if server.server_type_name == PRIMARY]
         # Through TLS only the driver can ask: it knows the certificates.
         self._primary = primaries[0] if primaries and not uses_tls(client) else None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def uses_tls(client: pymongo.MongoClient[Any]) -> bool:
