@@ -63,10 +63,10 @@ async def lines(store: Store) -> AsyncIterator[bytes]:
 
 
 async def records_of(store: Store, kind: Kind, ids: Iterable[int]) -> AsyncIterator[Document]:
-    all_ids = list(ids)
+    imported, all_ids = ImportedRecords(store.database), list(ids)
     for at in range(0, len(all_ids), BATCH):
         batch = all_ids[at : at + BATCH]
-        keys = await ImportedRecords(store.database).keys_of(kind, batch)
+        keys = await imported.keys_of(kind, batch)
         for record in await store.fetch(kind, batch):
             key = {"import_key": keys[record["_id"]]} if record["_id"] in keys else {}
             yield {**record, **key}

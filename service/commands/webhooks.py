@@ -99,21 +99,23 @@ async def test_webhook(settings: Settings, id: int) -> int:
 async def resume_webhook(settings: Settings, id: int, *, from_now: bool = False) -> None:
     """Continue a webhook, unless the reason for which it was paused would pause it again at once."""
     async with opened(settings) as (store, location):
-        webhook = known(await Webhooks(store).find(id), id, str(location))
+        webhooks = Webhooks(store)
+        webhook = known(await webhooks.find(id), id, str(location))
         subscription = Subscription(webhook["url"], webhook["query"], webhook["role"])
         try:
             token = await next_token(store, subscription, None if from_now else webhook["since"])
         except (TokenExpired, InvalidFields) as problem:
             what_to_do = advice(id, is_expired=isinstance(problem, TokenExpired))
             raise SettingError(f"webhook {id} cannot continue: {reason_of(problem)}; {what_to_do}") from None
-        await Webhooks(store).resume(id, token if from_now else None)
+        await webhooks.resume(id, token if from_now else None)
         print(f"Webhook {id} continues in {location}")
 
 
 async def remove_webhook(settings: Settings, id: int) -> None:
     async with opened(settings) as (store, location):
-        known(await Webhooks(store).find(id), id, str(location))
-        await Webhooks(store).remove(id)
+        webhooks = Webhooks(store)
+        known(await webhooks.find(id), id, str(location))
+        await webhooks.remove(id)
         print(f"Webhook {id} removed from {location}")
 
 
