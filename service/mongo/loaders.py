@@ -18,6 +18,9 @@ SEEN_BY = {"slug": 1, "status": 1, "author": 1, "password": 1}
 HEAD_FIELDS = {"version": 1, "modified_utc": 1, "events.publish": 1, **SEEN_BY}
 """Projection of a record's head: its version and who may see it, without its content."""
 
+GROUPED_READS: Row = {"max_batch": 16, "slow_seconds": 0.05}
+"""How concurrent reads are grouped into commands. Later ones wait at most `slow_seconds` for a command."""
+
 
 class RecordLoader:
     """Loads records of any kind with a given projection."""

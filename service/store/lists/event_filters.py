@@ -23,7 +23,7 @@ from service.store.lists.query import (
     ordered,
     visible,
 )
-from service.store.lists.resolver import FilterResolver
+from service.store.lists.resolver import Circle, FilterResolver
 
 ORDERS = {
     "start_date": "start_utc",
@@ -158,6 +158,7 @@ async def _places(resolver: FilterResolver, query: Mapping[str, Any], caller: Ca
     if query.get("geoloc_lat") is not None:
         radius = query.get("geoloc_radius")
         radius_km = resolver.site.radius_km if radius is None else radius
-        ids = await resolver.venues_near(query["geoloc_lat"], query["geoloc_lng"], radius_km, caller)
+        circle = Circle(query["geoloc_lat"], query["geoloc_lng"], radius_km, caller)
+        ids = await resolver.venues_near(circle)
         conditions += [{"venue._id": {"$in": ids}}, *unlocked(caller)]
     return conditions

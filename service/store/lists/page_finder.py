@@ -10,15 +10,13 @@ from schemas.kind import Document
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database, aggregate, collections
 from service.mongo.coalescing import Batcher
-from service.mongo.loaders import aggregate_many
+from service.mongo.loaders import GROUPED_READS, aggregate_many
 from service.store.lists.histograms import END, START, Window, lower_bound
 from service.store.lists.query import ListQuery
 from service.store.lists.totals import Totals
 
 MAX_SKIPPED = 1000
 """A page behind at most this many records is found by skipping them."""
-MAX_BATCH, SLOW_SECONDS = 16, 0.05
-"""Pages read by one command, and after which time further pages do not wait for it."""
 
 
 class Page(NamedTuple):
@@ -33,9 +31,7 @@ class PageFinder:
 
     def __init__(self, database: Database, feed: ChangeFeed, totals: Totals) -> None:
         self._feed, self._totals, self._collection = feed, totals, collections(database)
-        self.batcher = Batcher[ListQuery, list[Document]](
-            self._read_together, max_batch=MAX_BATCH, slow_seconds=SLOW_SECONDS
-        )
+        self.batcher = Batcher[ListQuery, list[Document]](self._read_together, **GROUPED_READS)
 
     async def find(self, asked: ListQuery) -> Page:
         """The page, with a total from the histogram of the filter if the list is long."""

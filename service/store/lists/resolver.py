@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
@@ -19,8 +19,9 @@ from schemas.link_refs import Candidates, condition
 from schemas.site import Site
 from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
-from service.mongo.client import Database, aggregate
-from service.mongo.loaders import HEAD_FIELDS, RecordLoader
+from service.mongo.client import Database, aggregate, collections
+from service.mongo.coalescing import Batcher
+from service.mongo.loaders import GROUPED_READS, HEAD_FIELDS, RecordLoader, aggregate_many
 from service.store.links.fanout import FIELD
 from service.store.lists.query import visible
 from service.store.search import Vocabulary
@@ -30,6 +31,22 @@ MAX_CACHED_RECORDS = 100_000
 EARTH_KM = 6371.0088
 MAX_VENUES_NEAR = 200_000
 """Maximum number of venues in a circle; a command to MongoDB has room for the ids of twice as many."""
+
+
+class Circle(NamedTuple):
+    """A circle on the map, and who looks for the venues in it."""
+
+    lat: float
+    lng: float
+    radius_km: float
+    caller: Caller
+
+    @property
+    def pipeline(self) -> list[Document]:
+        """Finds the ids of at most one venue too many, in one row."""
+        circle = {"$centerSphere": [[self.lng, self.lat], self.radius_km / EARTH_KM]}
+        inside = {"$match": {"point": {"$geoWithin": circle}} | visible(self.caller)}
+        return [inside, {"$limit": MAX_VENUES_NEAR + 1}, {"$group": {"_id": None, "ids": {"$push": "$_id"}}}]
 
 
 class FilterResolver:
@@ -48,6 +65,7 @@ class FilterResolver:
         self._cache: LRUCache[bytes, tuple[int, Any]] = LRUCache(
             MAX_CACHED_RECORDS, getsizeof=lambda entry: 10 + len(entry[1])
         )
+        self.circles = Batcher[Circle, list[int]](partial(find_venues, database), **GROUPED_READS)
         self.hits = self.misses = 0
 
     async def _cached(self, kind: Kind, wanted: Sequence[Any], load: Callable[[], Awaitable[Any]]) -> Any:
@@ -97,15 +115,10 @@ class FilterResolver:
         rows = await self.require(kind, name, ids)
         return [(row["_id"], {"status": row["status"], "author": row.get("author")}) for row in rows]
 
-    async def venues_near(self, lat: float, lng: float, radius_km: float, caller: Caller) -> list[int]:
-        """Ids of the venues around a place that the caller may see. Events are found by these ids, so that
-        they can be counted from an index alone."""
-        circle = {"$centerSphere": [[lng, lat], radius_km / EARTH_KM]}
-        inside = {"$match": {"point": {"$geoWithin": circle}} | visible(caller)}
-        together = {"$group": {"_id": None, "ids": {"$push": "$_id"}}}
-        pipeline: list[Document] = [inside, {"$limit": MAX_VENUES_NEAR + 1}, together]
-        rows = await aggregate(self.database[VENUE.plural], pipeline)
-        ids: list[int] = rows[0]["ids"] if rows else []
+    async def venues_near(self, circle: Circle) -> list[int]:
+        """Ids of the venues in a circle that the caller may see. Events are found by these ids, so that they
+        can be counted from an index alone."""
+        ids = await self.circles.load(circle) or []
         if len(ids) > MAX_VENUES_NEAR:
             raise InvalidFields({"geoloc_radius": Text("There are too many venues within this radius.")})
         return sorted(ids)
@@ -128,3 +141,11 @@ class FilterResolver:
             raise InvalidFields({name: not_found("event")})
         locked = found.get("password") and not caller.bypasses_passwords
         return [] if locked else [copy["_id"] for copy in found.get(field, ())]
+
+
+async def find_venues(database: Database, circles: Sequence[Circle]) -> dict[Circle, list[int]]:
+    """The ids of the venues in circles, with one command for concurrent requests: different places are a
+    quarter faster than with a command for each."""
+    pipelines = [(VENUE.plural, circle.pipeline) for circle in circles]
+    rows = await aggregate_many(collections(database), pipelines)
+    return {circles[at]: row["ids"] for at, row in rows}
