@@ -43,6 +43,7 @@ def batches_of(store: Store) -> Mapping[str, Sequence[CountedBatches]]:
     return {
         "changes": [store.feed.batcher],
         "lists": [store.lists.finder.batcher],
+        "circles": [store.resolver.circles],
         "heads": [store.reader.heads.batcher],
         "records": [store.reader.records.batcher],
         "creations": list(store.creator.batchers.values()),
