@@ -1,12 +1,13 @@
-"""Slugs: what is left of a name in ASCII."""
+"""Slugs: what is left of a name in ASCII, and the numbers of those that several records want."""
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
 
 import pytest
 
-from schemas.values.slugs import slug_of
+from schemas.values.slugs import numbered, slug_of
 from tests.conftest import Api
 
 SLUGS = [
@@ -44,3 +45,33 @@ async def test_an_event_with_a_name_in_kana_is_found_by_its_slug(api: Api) -> No
     event = await api.event("ガイド")
     assert event["slug"] == "gaido"
     assert (await api.get("/events/by-slug/gaido"))[1]["id"] == event["id"]
+
+
+@pytest.mark.parametrize("slug", ["lecture", "x" * 199], ids=["short", "cut for its number"])
+async def test_another_process_goes_on_after_the_last_number(pair: tuple[Api, Api], slug: str) -> None:
+    for number in range(1, 13):
+        assert (await pair[0].event("Lecture", slug=slug))["slug"] == numbered(slug, number)
+    assert (await pair[1].event("Lecture", slug=slug))["slug"] == numbered(slug, 13)
+
+
+async def test_another_process_takes_the_first_number_that_is_free(pair: tuple[Api, Api]) -> None:
+    lectures = [await pair[0].event("Lecture") for _ in range(5)]
+    await pair[0].event("Lecture 3 and 4")  # a longer slug is not a number of this one
+    for at in (2, 3):
+        await pair[0].delete(f"/events/{lectures[at]['id']}")
+    assert [(await pair[1].event("Lecture"))["slug"] for _ in range(3)] == [
+        "lecture-3",
+        "lecture-4",
+        "lecture-6",
+    ]
+
+
+async def test_a_number_and_a_title_that_ends_with_it_at_once(pair: tuple[Api, Api]) -> None:
+    """In the same batch, and again when all of them are taken."""
+    titles = ["Hall", "Hall", "Hall", "Hall 2", "Hall 2", "Hall 3"]
+    slugs: list[str] = []
+    for at in range(3):
+        events = await asyncio.gather(*(pair[at % 2].event(title) for title in titles))
+        slugs += [event["slug"] for event in events]
+    assert len(set(slugs)) == len(slugs) == 18
+    assert all(slug.startswith("hall") for slug in slugs)

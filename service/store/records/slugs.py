@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from itertools import islice
 
 from cachetools import LRUCache, TTLCache
 
 from schemas.kind import Document
 from schemas.values.slugs import numbered
-from service.mongo.client import Database, collections
+from service.mongo.client import Database, collections, find
 
 MAX_CACHED_SLUGS = 10_000
 """Number of slugs whose last number is remembered: most repeated names then need one query."""
-
+MAX_DIGITS = 7
+ALL_NUMBERS = range(1, 10**MAX_DIGITS)
 RESERVED_SECONDS = 30
 """How long a slug is reserved for a record that is about to be stored."""
 
 
-def likely_numbers(highest: int, count: int) -> list[int]:
+def likely_numbers(highest: int, count: int) -> Sequence[int]:
     """The numbers of a slug to look up first: 1, the highest one known, and so many after it."""
     return sorted({1, *range(highest, highest + count + 1)})
+
+
+def is_numbered(slug: str) -> Document:
+    """A condition for the numbered forms of a slug, which may be cut if their numbers have many digits."""
+    numbers = [2 * 10**digits for digits in range(MAX_DIGITS)]
+    before = {numbered(slug, number).removesuffix(str(number)) for number in numbers}
+    return {"$or": [{"slug": {"$gte": f"{text}0", "$lt": f"{text}:"}} for text in before]}  # `:` follows 9
+
+
+def choose(
+    needed: Mapping[str, int], numbers: Mapping[str, Sequence[int]], taken: Collection[str]
+) -> dict[str, list[int]]:
+    """The first free ones of some numbers of each slug, at most as many as are needed."""
+    chosen: dict[str, list[int]] = {}
+    taken = set(taken)
+    for slug, count in needed.items():
+        free = (number for number in numbers[slug] if numbered(slug, number) not in taken)
+        chosen[slug] = list(islice(free, count))
+        taken.update(numbered(slug, number) for number in chosen[slug])
+    return chosen
 
 
 class Slugs:
@@ -64,59 +86,42 @@ class Slugs:
     async def _reserve(self, plural: str, desired: Sequence[str], own: int | None) -> list[str]:
         needed = Counter(desired)
         highest = {slug: self._highest.get((plural, slug), 1) for slug in needed}
-        likely = {slug: likely_numbers(highest[slug], count) for slug, count in needed.items()}
-        forms = {numbered(slug, number) for slug, numbers in likely.items() for number in numbers}
+        numbers = {slug: likely_numbers(highest[slug], count) for slug, count in needed.items()}
+        forms = {numbered(slug, number) for slug, likely in numbers.items() for number in likely}
         taken = await self._taken(plural, forms, own)
-        chosen: dict[str, deque[str]] = {}
-        for slug, count in needed.items():
-            free = await self._free_numbers(plural, slug, count, highest[slug], taken, own)
-            self._highest[plural, slug] = free[-1]
-            chosen[slug] = deque(numbered(slug, number) for number in free)
-            self._reserved.update(((plural, form), slug) for form in chosen[slug])
-        return [chosen[slug].popleft() for slug in desired]
-
-    async def _free_numbers(
-        self, plural: str, slug: str, count: int, highest: int, taken: set[str], own: int | None
-    ) -> list[int]:
-        """As many free numbers of a slug as are needed; their slugs are added to `taken`."""
         # If the record with the highest number has gone, those before it may have gone, too.
-        is_gone = highest > 1 and numbered(slug, highest) not in taken
-        likely = [1] if is_gone else likely_numbers(highest, count)
-        free = [number for number in likely if numbered(slug, number) not in taken][:count]
-        taken.update(numbered(slug, number) for number in free)
-        while len(free) < count:
-            first = await self._first_unused(plural, slug, own, taken)
-            block = range(first, first + count - len(free))
-            taken |= await self._taken(plural, [numbered(slug, number) for number in block], own)
-            free += [number for number in block if numbered(slug, number) not in taken]
-            taken.update(numbered(slug, number) for number in free)
-        return free
-
-    async def _first_unused(self, plural: str, slug: str, own: int | None, taken: set[str]) -> int:
-        """The number after the last one in use, by exponential and binary search: few queries, even for the
-        thousandth record of a name in a process that has not seen the others."""
-
-        async def is_taken(number: int) -> bool:
-            form = numbered(slug, number)
-            return form in taken or bool(await self._taken(plural, [form], own))
-
-        low, high = 1, 2
-        while await is_taken(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if await is_taken(middle) else (low, middle)
-        return high
+        unsure = {slug for slug, last in highest.items() if last > 1 and numbered(slug, last) not in taken}
+        while True:
+            taken |= await self._all_taken(plural, unsure, own)
+            numbers |= dict.fromkeys(unsure, ALL_NUMBERS)
+            chosen = choose(needed, numbers, taken)
+            if not (unsure := {slug for slug, count in needed.items() if len(chosen[slug]) < count}):
+                break
+        for slug, free in chosen.items():
+            self._highest[plural, slug] = free[-1]
+            self._reserved.update(((plural, numbered(slug, number)), slug) for number in free)
+        left = {slug: iter(free) for slug, free in chosen.items()}
+        return [numbered(slug, next(left[slug])) for slug in desired]
 
     async def _taken(self, plural: str, slugs: Collection[str], own: int | None) -> set[str]:
         # Before the query: a record that is stored meanwhile may be missing from both.
         reserved = {slug for slug in slugs if (plural, slug) in self._reserved}
         return reserved | await self.stored(plural, slugs, own)
 
+    async def _all_taken(self, plural: str, slugs: Collection[str], own: int | None) -> set[str]:
+        """All numbered forms of some slugs that are taken."""
+        if not slugs:
+            return set()
+        reserved = {form for kind, form in list(self._reserved) if kind == plural}
+        return reserved | await self._stored(plural, {"$or": [*map(is_numbered, slugs)]}, own)
+
     async def stored(self, plural: str, slugs: Collection[str], own: int | None = None) -> set[str]:
         """The slugs that other records have."""
-        rows = self._collection(plural).find({"slug": {"$in": list(slugs)}}, {"slug": 1})
-        return {row["slug"] for row in await rows.to_list(None) if row["_id"] != own}
+        return await self._stored(plural, {"slug": {"$in": list(slugs)}}, own)
+
+    async def _stored(self, plural: str, query: Document, own: int | None) -> set[str]:
+        rows = await find(self._collection(plural), query, {"slug": 1})
+        return {row["slug"] for row in rows if row["_id"] != own}
 
     def release(self, plural: str, records: Iterable[Document], failed: Container[int] = ()) -> None:
         """End the reservation of the slugs of records. Others may have the numbers of those not stored."""
