@@ -572,20 +572,20 @@ DAMAGES = [
     # Jobs, the log, deleted terms
     Damage(
         "abandoned job",
-        inserted("fanout_jobs", id_="venue:1", token="x", at=LONG_AGO),
-        ["fan-out job 'venue:1': it was left at 2001-01-01"],
+        inserted("fanout_jobs", id_="venue:1:x", at=LONG_AGO),
+        ["fan-out job 'venue:1:x': it was left at 2001-01-01"],
         set(),
     ),
     Damage(
         "job of nothing",
-        inserted("fanout_jobs", id_="planet:1", token="x", at=LONG_AGO),
-        ["fan-out job 'planet:1': it belongs to no record"],
+        inserted("fanout_jobs", id_="planet:1:x", at=LONG_AGO),
+        ["fan-out job 'planet:1:x': it belongs to no record"],
         set(),
     ),
     Damage(
         "job without a time",
-        inserted("fanout_jobs", id_="tag:7", token="x"),
-        ["fan-out job 'tag:7': it has no time or no token"],
+        inserted("fanout_jobs", id_="tag:7:x"),
+        ["fan-out job 'tag:7:x': it has no time"],
         set(),
     ),
     Damage(
@@ -608,8 +608,8 @@ DAMAGES = [
     ),
     Damage(
         "job of the future",
-        inserted("fanout_jobs", id_="tag:7", token="x", at=datetime(2090, 1, 1)),
-        ["fan-out job 'tag:7': its time 2090-01-01 00:00:00 UTC is in the future"],
+        inserted("fanout_jobs", id_="tag:7:x", at=datetime(2090, 1, 1)),
+        ["fan-out job 'tag:7:x': its time 2090-01-01 00:00:00 UTC is in the future"],
         set(),
     ),
     Damage(

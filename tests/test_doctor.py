@@ -31,7 +31,6 @@ from service.doctor.runner import Examination
 from service.doctor.scope import Scope
 from service.migrations import FORM
 from service.store import Store
-from service.store.links.fanout import AFTER_RESTORE
 from service.webhooks.subscriptions import Subscription, Webhooks
 from tests.conftest import Api
 from tests.damages import (
@@ -270,7 +269,7 @@ async def test_collections_that_were_dropped_are_made_anew(clean: Store) -> None
 
 
 async def test_jobs_that_a_restore_has_left_are_no_damage(clean: Store) -> None:
-    await inserted("fanout_jobs", id_="tag:7", token=AFTER_RESTORE, at=EPOCH)(clean.database)
+    await inserted("fanout_jobs", id_="tag:7", at=EPOCH)(clean.database)
     assert await examined(clean) == []
 
 

@@ -27,7 +27,6 @@ from service.migrations.recount import set_checkpoint, snapshot_time
 from service.mongo.client import Database, utc
 from service.mongo.indexes import INDEX_BUILD_SECONDS
 from service.mongo.instance import INSTANCE
-from service.store.links.fanout import AFTER_RESTORE
 from service.webhooks.subscriptions import HEALTHY
 
 SETTLE_SECONDS = FRESH_SECONDS + 4.0
@@ -87,8 +86,9 @@ async def enqueue_jobs(database: Database, header: Header) -> None:
         ]
         gone = database[REMOVED_TERMS].find({"kind": kind.plural, "at": since}, {"_id": 1})
         for id in [*changed, *[row["_id"] async for row in gone]]:
-            job = {"token": AFTER_RESTORE, "at": EPOCH}
-            await database["fanout_jobs"].replace_one({"_id": f"{kind.name}:{id}"}, job, upsert=True)
+            await database["fanout_jobs"].replace_one(
+                {"_id": f"{kind.name}:{id}"}, {"at": EPOCH}, upsert=True
+            )
 
 
 async def continue_webhooks(database: Database) -> None:

@@ -28,8 +28,8 @@ class Finding:
     """For what is repaired otherwise."""
     advice: str = ""
     """If it cannot be repaired: what to do."""
-    job: str = ""
-    """Id of the fan-out job that may be about to repair it."""
+    fanout_of: str = ""
+    """The record, such as `venue:5`, whose fan-out may be about to repair it."""
 
     @property
     def key(self) -> Hashable:

@@ -7,6 +7,7 @@ from typing import Any
 from schemas.kind import Document, Kind
 from service.doctor.findings import REMOVED
 from service.doctor.scope import Scope
+from service.mongo.client import Session, in_transaction
 from service.store.links.fanout import is_copied
 
 HIDDEN = {
@@ -32,9 +33,13 @@ async def mend(scope: Scope, kind: Kind, record: Document, fields: Document) -> 
             change["$inc"] = {"version": 1}
     query = {name: as_read(record, name) for name in ("_id", "version", *fields)}
     is_embedded = any(is_copied(kind, name) for name in values)
-    job = await scope.fanout.enqueue(kind, record["_id"]) if is_embedded else None
-    await scope.database[kind.plural].update_one(query, {name: one for name, one in change.items() if one})
-    if job:
+
+    async def write(session: Session) -> list[Document]:
+        changes = {name: one for name, one in change.items() if one}
+        await scope.database[kind.plural].update_one(query, changes, session=session)
+        return await scope.fanout.enqueue(kind, [record["_id"]] * is_embedded, session)
+
+    for job in await in_transaction(scope.database, write):
         await scope.fanout.run(job)
 
 

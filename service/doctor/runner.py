@@ -114,7 +114,7 @@ class Examination:
             if not found:
                 break
             before = {finding.key for finding in found}
-            await self._scope.catch_up({finding.job for finding in found if finding.job})
+            await self._scope.catch_up({finding.fanout_of for finding in found if finding.fanout_of})
             found = await find()
             if same := [finding for finding in found if finding.key in before]:
                 return same

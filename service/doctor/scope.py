@@ -17,7 +17,7 @@ from service.failures import brief
 from service.mongo.client import Collection, aggregate
 from service.store import Store
 from service.store.links.category_tree import CategoryTree
-from service.store.links.fanout import ABANDONED_AFTER, WITH_NOW
+from service.store.links.fanout import ABANDONED_AFTER, WITH_NOW, record_of
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 
@@ -44,7 +44,7 @@ class Scope:
 
     def __init__(self, store: Store) -> None:
         self.store, self.site, self.database, self.fanout = store, store.site, store.database, store.fanout
-        self.tree, self.slugs = CategoryTree(store.database, store.site), Slugs(store.database)
+        self.tree, self.slugs = CategoryTree(store.database, store.site, store.fanout), Slugs(store.database)
         self.log_problem = ""
         """Why the change log could not be updated the last time."""
         self.pending: dict[tuple[str, int], Document] = {}
@@ -61,18 +61,20 @@ class Scope:
         """A vocabulary that has nothing in its cache."""
         return Vocabulary(self.database, self.store.ids)
 
-    async def catch_up(self, jobs: Many[str] = ()) -> None:
-        """Wait for the background work: count and log all changes, and let young fan-out jobs finish."""
+    async def catch_up(self, records: Many[str] = ()) -> None:
+        """Wait for the background work: count and log all changes, and let young fan-out jobs of records
+        finish."""
         try:
             await self.store.log.update()
             self.log_problem = ""
         except (*MALFORMED, OperationFailure, Problem) as error:  # damage that other checks find
             self.log_problem = f"{type(error).__name__}: {brief(error)}"
         deadline = monotonic() + JOB_SECONDS
-        while jobs and monotonic() < deadline and await self._are_running(jobs):  # noqa: ASYNC110
+        while records and monotonic() < deadline and await self._have_jobs(records):  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _are_running(self, jobs: Many[str]) -> bool:
-        those: Document = {"$match": {"_id": {"$in": list(jobs)}, "at": {"$type": "date"}}}
-        rows = await aggregate(self.database["fanout_jobs"], [those, *WITH_NOW])
-        return any(job["now"] - job["at"] <= ABANDONED_AFTER for job in rows)
+    async def _have_jobs(self, records: Many[str]) -> bool:
+        those: Document = {"$match": {"_id": {"$type": "string"}, "at": {"$type": "date"}}}
+        jobs = await aggregate(self.database["fanout_jobs"], [those, *WITH_NOW])
+        young = [job for job in jobs if job["now"] - job["at"] <= ABANDONED_AFTER]
+        return not {record_of(job) for job in young}.isdisjoint(records)

@@ -35,8 +35,7 @@ async def upgrade(database: Database, report: Report) -> None:
     await _in_slices(database, "imports", _add_import_keys, report)
     await _in_slices(database, "events", _unset_obsolete_fields, report)
     async for job in database["chores"].find():
-        current = {"_id": job["_id"], "token": job["mark"], "at": job["at"]}
-        await database["fanout_jobs"].replace_one({"_id": job["_id"]}, current, upsert=True)
+        await database["fanout_jobs"].replace_one({"_id": job["_id"]}, {"at": job["at"]}, upsert=True)
     for name in ("debts", "importers", "imports", "chores"):
         await database.drop_collection(name)
     for name, indexes in OBSOLETE_INDEXES.items():

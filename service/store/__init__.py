@@ -59,7 +59,8 @@ class Store:
         self._tasks, self.passwords = BackgroundTasks(), Passwords()
         self.ids, self.feed = Ids(database), ChangeFeed(database)
         self.feed.restores.on_replaced = self._forget
-        self.vocabulary, self.fanout = Vocabulary(database, self.ids), Fanout(database, site, self.feed)
+        self.vocabulary = Vocabulary(database, self.ids)
+        self.fanout = Fanout(database, site, self.feed, self._tasks)
         count = UsageCounters(database, self.feed, self.fanout).count
         self.log = ChangeLog(database, site, self.feed, count, self._tasks)
         self.tokens = Tokens(database, self.ids, self.feed, self._tasks)
@@ -71,15 +72,13 @@ class Store:
         self.wait_for_changes = ChangeWatcher(self.feed).wait
         self.reader = reader = Reader(database, self.feed, self.passwords, self.log)
         self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
-        tree = CategoryTree(database, site)
+        tree = CategoryTree(database, site, self.fanout)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         keys = IdempotencyKeys(database, site, self.feed)
         self.creator = Creator(database, self.feed, drafter, self.passwords, self.fanout, self.log, keys)
         self.create, self.create_once = self.creator.create, self.creator.create_once
         self.replay = keys.replay
-        self.updater = Updater(
-            database, reader, drafter, self.passwords, tree, self.fanout, self.log, self._tasks
-        )
+        self.updater = Updater(database, reader, drafter, self.passwords, tree, self.fanout, self.log)
         self.update = self.updater.update
         status = StatusChanges(database, site, self.updater, tree, self.fanout, self.log)
         self.delete, self.publish_due = status.delete, status.publish_due

@@ -10,15 +10,15 @@ from tests.crashing.driver import Driver
 pytestmark = pytest.mark.slow
 
 LINKED = {"insert venues", "insert organizers", "insert categories", "insert tags", "commitTransaction"}
-TREE = {"update fanout_jobs", "update counters", "commitTransaction"}
+TREE = {"insert fanout_jobs", "update counters", "commitTransaction"}
 OPERATIONS = [
     (operations.EventWithLinks, 18, LINKED | {"insert events"}),
     (operations.LinksOfEvent, 14, LINKED | {"update events"}),
     (operations.CategoryDeletion, 18, TREE | {"findAndModify categories", "insert removed_terms"}),
     (operations.TagDeletion, 10, TREE | {"findAndModify tags", "insert removed_terms"}),
     (operations.CategoryMove, 14, TREE | {"update categories"}),
-    (operations.VenueSlug, 8, {"update fanout_jobs", "update venues"}),
-    (operations.VenueDeletion, 7, {"update fanout_jobs", "update venues"}),
+    (operations.VenueSlug, 8, {"update venues", "insert fanout_jobs", "commitTransaction"}),
+    (operations.VenueDeletion, 7, {"update venues", "insert fanout_jobs", "commitTransaction"}),
     (operations.EventTrash, 6, {"update events"}),
     (operations.EventRestore, 6, {"update events"}),
 ]

@@ -113,7 +113,7 @@ def _wrong_copy(scope: Scope, event: Document, field: str, copy: Document, linke
     repair = partial(_update, scope, kind, field, event["_id"], copy, record)
     aspect = (field, id, repr(copy.get("version")))
     return Finding(
-        f"event {event['_id']}", problem, aspect, event["_id"], repair=repair, job=f"{kind.name}:{id}"
+        f"event {event['_id']}", problem, aspect, event["_id"], repair=repair, fanout_of=f"{kind.name}:{id}"
     )
 
 

@@ -7,25 +7,24 @@ from functools import partial
 
 from schemas import BY_PLURAL
 from schemas.kind import Document
+from schemas.values.dates import EPOCH
 from service.changes.change import REMOVED_TERMS
 from service.doctor.checks.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
-from service.store.links.fanout import AFTER_RESTORE, FIELD, KEPT_FOR, WITH_NOW
+from service.store.links.fanout import FIELD, WITH_NOW, record_of
 
 JOBS = "fanout_jobs"
 CLOCK_ERROR = timedelta(hours=1)
 """By how much the clocks of members of a replica set may differ."""
-LEFT_AFTER = 2 * KEPT_FOR
+LEFT_AFTER = timedelta(minutes=2)
 """A job older than this would have been deleted by the maintenance of any service."""
 
 
 async def find_jobs(scope: Scope) -> list[Finding]:
     """A job is deleted as soon as the copies of its record are updated; maintenance resumes old ones."""
     return [
-        Finding(
-            f"fan-out job {job['_id']!r}", problem, repr(job.get("token")), repair=partial(_run, scope, job)
-        )
+        Finding(f"fan-out job {job['_id']!r}", problem, repair=partial(_run, scope, job))
         async for job in scope.collection(JOBS).aggregate(WITH_NOW)
         if (problem := _wrong_job(job, job["now"]))
     ]
@@ -34,23 +33,26 @@ async def find_jobs(scope: Scope) -> list[Finding]:
 def _wrong_job(job: Document, now: datetime) -> str:
     if not _is_valid(job):
         return "it belongs to no record that has copies"
-    if not is_time(job.get("at")) or not isinstance(job.get("token"), str):
-        return "it has no time or no token"
+    if not is_time(job.get("at")):
+        return "it has no time"
     if job["at"] > now + CLOCK_ERROR:
         return f"its time {job['at']} UTC is in the future: nobody would run it"
-    is_left = job["at"] < now - LEFT_AFTER and job["token"] != AFTER_RESTORE
+    is_left = now - LEFT_AFTER > job["at"] > EPOCH  # those of a restore wait for the first service
     return f"it was left at {job['at']} UTC by a process that ended" if is_left else ""
 
 
 def _is_valid(job: Document) -> bool:
-    name, _, id = str(job["_id"]).partition(":")
-    return name in FIELD and id.isascii() and id.isdigit() and isinstance(job["_id"], str)
+    if not isinstance(job["_id"], str):
+        return False
+    name, _, id = record_of(job).partition(":")
+    return name in FIELD and id.isascii() and id.isdigit()
 
 
 async def _run(scope: Scope, job: Document) -> None:
     if _is_valid(job):
-        await scope.fanout.update_copies_of(job)
-    await scope.database[JOBS].delete_one({"_id": job["_id"], "token": job.get("token")})
+        await scope.fanout.run(job)
+    else:
+        await scope.database[JOBS].delete_one({"_id": job["_id"]})
 
 
 async def find_removed(scope: Scope) -> list[Finding]:

@@ -78,9 +78,9 @@ def _misplaced(scope: Scope, tree: Tree, id: int, moved: Mapping[int, int]) -> F
 
 
 async def _move(scope: Scope, id: int, moved: Mapping[int, int]) -> None:
-    job = await scope.fanout.enqueue(CATEGORY, id)
-    await scope.tree.repair(CATEGORY, moved)  # all: none can be placed below a wrong parent
-    await scope.fanout.run(job)
+    # All of them: none can be placed below a wrong parent.
+    for job in await scope.tree.repair(CATEGORY, moved):
+        await scope.fanout.run(job)
 
 
 TREE = DatabaseCheck(

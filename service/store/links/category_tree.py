@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from service.changes.change import REMOVED_TERMS
 from service.changes.feed import ChangeFeed
 from service.mongo.bulk_writes import Update, update_one
 from service.mongo.client import Database, Session, find, in_transaction
-from service.store.links.fanout import touched
+from service.store.links.fanout import Fanout, touched
 
 LOCK = {"_id": "category-tree"}
 TREE_FIELDS = {"parent": 1, "ancestors": 1}
@@ -26,10 +26,6 @@ Key = TypeVar("Key")
 Result = TypeVar("Result")
 Work = Callable[[Session], Coroutine[Any, Any, Result]]
 """Part of a transaction."""
-
-
-class UnknownChildren(Exception):
-    """A category got another child before it was removed."""
 
 
 def term_fields(record: Mapping[str, Any]) -> Document:
@@ -70,8 +66,8 @@ class CategoryTree:
     """Changes the tree. There is one lock for all of it: such changes are rare, and two that are valid by
     themselves can create a cycle together."""
 
-    def __init__(self, database: Database, site: Site) -> None:
-        self._database, self._site = database, site
+    def __init__(self, database: Database, site: Site, fanout: Fanout) -> None:
+        self._database, self._site, self._fanout = database, site, fanout
         self._turn = asyncio.Lock()
         """Changes by this process queue: transactions that conflict are repeated at once, and many of them
         would keep each other from ending."""
@@ -88,11 +84,12 @@ class CategoryTree:
 
         await self._locked(work)
 
-    async def move(self, kind: Kind, update: Update) -> None:
-        """Update a category whose parent changes, and add its ancestors to the change; raises NoMatch."""
+    async def move(self, kind: Kind, update: Update) -> list[Document]:
+        """Update a category whose parent changes, and add its ancestors to the change; return its fan-out
+        job. Raises NoMatch."""
         terms, own, fields = self._database[kind.plural], update.query["_id"], update.change["$set"]
 
-        async def work(session: Session) -> None:
+        async def work(session: Session) -> list[Document]:
             fields["ancestors"] = above = await self._ancestors(kind, fields["parent"], session)
             if own in above:
                 raise InvalidFields({"parent": CIRCLE})
@@ -102,16 +99,16 @@ class CategoryTree:
                 await terms.update_one(
                     {"_id": below["_id"]}, {"$set": {"ancestors": above + kept}}, session=session
                 )
+            return await self._fanout.enqueue(kind, [own], session)
 
-        await self._locked(work)
+        return await self._locked(work)
 
-    async def remove(self, kind: Kind, own: int, versions: Versions, known: Collection[int]) -> list[int]:
-        """Delete a term and move its children to its parent; return the ids of the children. Raises
-        UnknownChildren if it has others than the known ones."""
+    async def remove(self, kind: Kind, own: int, versions: Versions) -> list[Document]:
+        """Delete a term and move its children to its parent; return the fan-out jobs."""
         terms = self._database[kind.plural]
         query = {"_id": own} | ({} if versions is None else {"version": {"$in": list(versions)}})
 
-        async def work(session: Session) -> list[int]:
+        async def work(session: Session) -> list[Document]:
             gone = await terms.find_one_and_delete(query, {"parent": 1}, session=session)
             if gone is None:
                 left = await terms.find_one({"_id": own}, {"_id": 1}, session=session)
@@ -121,20 +118,19 @@ class CategoryTree:
             await gone_terms.delete_one({"_id": own}, session=session)
             await gone_terms.insert_one({"_id": own, "kind": kind.plural, "at": now}, session=session)
             children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
-            if not set(known).issuperset(children):
-                raise UnknownChildren
             moved = touched({"parent": gone["parent"]}, now)
             await terms.update_many({"parent": own}, moved, session=session)
             await terms.update_many({"ancestors": own}, {"$pull": {"ancestors": own}}, session=session)
-            return children
+            return await self._fanout.enqueue(kind, [*children, own], session)
 
         return await self._locked(work)
 
-    async def repair(self, kind: Kind, parents: Mapping[int, int]) -> None:
-        """Give categories other parents, and all categories the ancestors that follow from the parents."""
+    async def repair(self, kind: Kind, parents: Mapping[int, int]) -> list[Document]:
+        """Give categories other parents, and all categories the ancestors that follow from the parents;
+        return the fan-out jobs."""
         terms = self._database[kind.plural]
 
-        async def work(session: Session) -> None:
+        async def work(session: Session) -> list[Document]:
             for id, parent in parents.items():
                 moved = touched({"parent": parent}, self._site.now())
                 await terms.update_one({"_id": id}, moved, session=session)
@@ -143,8 +139,9 @@ class CategoryTree:
             for id, row in stored.items():
                 if row.get("ancestors") != (above := chain(known, id)):
                     await terms.update_one({"_id": id}, {"$set": {"ancestors": above}}, session=session)
+            return await self._fanout.enqueue(kind, parents, session)
 
-        await self._locked(work)
+        return await self._locked(work)
 
     async def _locked(self, work: Work[Result]) -> Result:
         """Run the work in a transaction that excludes other changes to the tree."""

@@ -1,11 +1,12 @@
 """Embedded copies of venues, organizers and terms in events, and the fan-out that keeps them current.
 
-Before a record that events embed is changed, a fan-out job is stored; after the change the job is run and
-deleted. If the process dies in between, background maintenance of any process runs it: jobs are idempotent.
+A record that events embed is changed in a transaction that also stores a fan-out job. Then the job is run and
+deleted. If the process dies before, background maintenance of any process runs it: jobs are idempotent.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Iterable, Sequence
@@ -19,22 +20,20 @@ from schemas.errors import Unavailable
 from schemas.kind import Document, Kind
 from schemas.kinds.event_representation import LINKED
 from schemas.site import Site
+from service.background import BackgroundTasks
 from service.changes.feed import ChangeFeed
-from service.mongo.client import Database
+from service.mongo.client import Database, Session
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 
 log = logging.getLogger("kalends.fanout")
 EVENTS_PER_COMMAND = 500
 """Events updated per command."""
+INLINE_FANOUT_SECONDS = 2.0
+"""How long a request waits for the fan-out to events; the rest runs in the background."""
 TOO_LARGE = (10334, 17419)
 """The server's error codes for a document above the size limit."""
-AFTER_RESTORE = "restore"
-"""Token of a job that a restore leaves to the first service that runs."""
 ABANDONED_AFTER = timedelta(seconds=10)
 """A job older than this was probably left by a crashed process: maintenance runs it."""
-KEPT_FOR = timedelta(minutes=1)
-"""Maintenance keeps a younger job and runs it again: its process may live and be waiting for MongoDB, so that
-the change is still to come."""
 WITH_NOW: list[Document] = [{"$set": {"now": "$$NOW"}}]
 """Reads jobs with MongoDB's time, which theirs is compared with: the clocks of services may differ."""
 FIELD = {name: field for field, name in EVENT.links.items()}
@@ -66,44 +65,54 @@ def is_copied(kind: Kind, name: str) -> bool:
     )
 
 
+def record_of(job: Document) -> str:
+    """The record whose copies a job updates, such as `venue:5`; the id of the job begins with it."""
+    return ":".join(job["_id"].split(":")[:2])
+
+
 class Fanout:
     """Fan-out from a changed record to the events that embed it."""
 
-    def __init__(self, database: Database, site: Site, feed: ChangeFeed) -> None:
+    def __init__(self, database: Database, site: Site, feed: ChangeFeed, tasks: BackgroundTasks) -> None:
         self._database = database
-        self._site, self._feed = site, feed
+        self._site, self._feed, self._tasks = site, feed, tasks
         self._events = database[EVENT.plural]
         self._jobs = database["fanout_jobs"]
         self._versions = RecordLoader(database, {"version": 1})
 
-    async def enqueue(self, kind: Kind, id: int) -> Document:
-        """Store a fan-out job for a record that is about to change."""
-        job = {"_id": f"{kind.name}:{id}", "token": secrets.token_hex(8)}
-        change = [{"$set": {"token": job["token"], "at": "$$NOW"}}]
-        await self._jobs.update_one({"_id": job["_id"]}, change, upsert=True)
-        return job
+    async def enqueue(self, kind: Kind, ids: Iterable[int], session: Session) -> list[Document]:
+        """Store a fan-out job for each record that a transaction changes."""
+        now = self._feed.now
+        jobs = [{"_id": f"{kind.name}:{id}:{secrets.token_hex(8)}", "at": now} for id in ids]
+        if jobs:
+            await self._jobs.insert_many(jobs, session=session)
+        return jobs
 
     async def count_jobs(self) -> int:
         return await self._jobs.count_documents({})
 
-    async def run(self, job: Document) -> None:
-        """Update the copies in all events, then delete the job, unless it was replaced by a newer one."""
-        await self.update_copies_of(job)
-        await self._jobs.delete_one({"_id": job["_id"], "token": job["token"]})
+    async def run_soon(self, jobs: Sequence[Document]) -> None:
+        """Run jobs in the background, but wait a little for them to finish."""
+        if jobs:
+            task = self._tasks.start(self._run_all(jobs), f"fan-out of {record_of(jobs[0])}")
+            await asyncio.wait({task}, timeout=INLINE_FANOUT_SECONDS)
 
-    async def update_copies_of(self, job: Document) -> None:
-        """Update the copies in all events, and keep the job."""
-        name, _, id = job["_id"].partition(":")
+    async def _run_all(self, jobs: Sequence[Document]) -> None:
+        for job in jobs:
+            await self.run(job)
+
+    async def run(self, job: Document) -> None:
+        """Update the copies in all events, then delete the job."""
+        name, _, id = record_of(job).partition(":")
         await self.update_copies(BY_NAME[name], int(id))
+        await self._jobs.delete_one({"_id": job["_id"]})
 
     async def resume_abandoned(self) -> None:
         """Run the jobs that crashed processes have left; one that fails does not stop the others."""
         async for job in self._jobs.aggregate([{"$match": {"at": {"$type": "date"}}}, *WITH_NOW]):
-            age = job["now"] - job["at"]
-            if age < ABANDONED_AFTER:
-                continue
             try:
-                await (self.update_copies_of(job) if age < KEPT_FOR else self.run(job))
+                if job["now"] - job["at"] > ABANDONED_AFTER:
+                    await self.run(job)
             except WriteError:
                 log.exception("fan-out job %s failed; left to the next maintenance run", job["_id"])
 

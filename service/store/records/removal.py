@@ -14,7 +14,7 @@ from service.changes.log import ChangeLog
 from service.mongo.bulk_writes import UNSTORABLE
 from service.mongo.client import Database
 from service.mongo.loaders import Ref
-from service.store.links.category_tree import CategoryTree, UnknownChildren
+from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.records.updating import Updater
 
@@ -54,21 +54,9 @@ class StatusChanges:
 
     async def _remove_term(self, kind: Kind, stored: Document, versions: Versions) -> Document:
         """Remove a term from the database and from events; its children move to its parent."""
-        job = await self._fanout.enqueue(kind, stored["_id"])
-        known: set[int] = set()
-        while True:
-            async for child in self._database[kind.plural].find({"parent": stored["_id"]}, {"_id": 1}):
-                known.add(child["_id"])
-                await self._fanout.enqueue(kind, child["_id"])
-            try:
-                moved = await self._tree.remove(kind, stored["_id"], versions, known)
-                break
-            except UnknownChildren:  # they need jobs before they are moved
-                continue
+        jobs = await self._tree.remove(kind, stored["_id"], versions)
         self._log.update_soon()
-        for child in moved:
-            await self._updater.run_soon(await self._fanout.enqueue(kind, child))
-        await self._updater.run_soon(job)
+        await self._fanout.run_soon(jobs)
         return stored
 
     async def publish_due(self) -> None:

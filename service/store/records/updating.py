@@ -20,7 +20,6 @@ from schemas.kinds.event_representation import changed_fields, is_locked
 from schemas.link_refs import name_key
 from schemas.preconditions import NO_PRECONDITIONS, Preconditions
 from schemas.values.slugs import TRASHED_SUFFIX, slug_of
-from service.background import BackgroundTasks
 from service.changes.list_fields import last_change_of
 from service.changes.log import ChangeLog
 from service.mongo.bulk_writes import GROUP_COMMIT, NoMatch, Update, update_each, update_one
@@ -36,10 +35,8 @@ from service.store.records.reading import Reader
 
 MAX_UPDATE_ATTEMPTS = 100
 """Attempts at an update that conflicts with other writers."""
-INLINE_FANOUT_SECONDS = 2.0
-"""How long a request waits for the fan-out to events; the rest runs in the background."""
-Saved = tuple[Document, Document | None]
-"""An updated record, and its fan-out job if events embed it."""
+Saved = tuple[Document, list[Document]]
+"""An updated record, and its fan-out job if events embed what has changed."""
 
 
 class Updater:
@@ -54,10 +51,9 @@ class Updater:
         tree: CategoryTree,
         fanout: Fanout,
         log: ChangeLog,
-        tasks: BackgroundTasks,
     ) -> None:
         self._database, self._reader, self._drafter, self._passwords = database, reader, drafter, passwords
-        self._tree, self._fanout, self._log, self._tasks = tree, fanout, log, tasks
+        self._tree, self._fanout, self._log = tree, fanout, log
         self.find = reader.find
         self._locks: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
         """Locks by record: writers of the same one queue instead of retrying after version conflicts."""
@@ -88,7 +84,7 @@ class Updater:
                 allow(stored)
                 await self.check(stored, caller, preconditions)
                 try:
-                    record, job = await self._attempt(kind, stored, data, caller)
+                    record, jobs = await self._attempt(kind, stored, data, caller)
                     break
                 except DuplicateKeyError:
                     if not kind.is_post:
@@ -97,8 +93,7 @@ class Updater:
                     continue
             else:
                 raise Unavailable
-        if job:
-            await self.run_soon(job)
+        await self._fanout.run_soon(jobs)
         return record
 
     async def check(self, stored: Document, caller: Caller, preconditions: Preconditions) -> None:
@@ -108,11 +103,6 @@ class Updater:
         await self._passwords.check(stored, caller, preconditions.password)
         if not preconditions.allow(stored):
             raise PreconditionFailed
-
-    async def run_soon(self, job: Document) -> None:
-        """Run a fan-out job in the background, but wait a little for it to finish."""
-        task = self._tasks.start(self._fanout.run(job), f"fan-out of {job['_id']}")
-        await asyncio.wait({task}, timeout=INLINE_FANOUT_SECONDS)
 
     async def _refuse(self, kind: Kind, ref: Ref, data: Document, caller: Caller, problems: Problems) -> None:
         stored = await self._reader.find_or_none(kind, ref)
@@ -137,7 +127,7 @@ class Updater:
                 wanted["locked"] = is_locked(wanted)
         wanted["slug"] = await self._new_slug(kind, stored, wanted, data)
         if not (fields := changed_fields(kind, stored, wanted, caller)):
-            return stored, None
+            return stored, []
         if any(name in kind.search_fields for name in fields):
             fields |= await self._drafter.vocabulary.searchable(kind, stored | fields)
         if kind.name_field in fields and not kind.is_post:
@@ -159,32 +149,34 @@ class Updater:
         return await self._drafter.slugs.free(kind.plural, desired, stored["_id"])
 
     async def _save(self, kind: Kind, stored: Document, fields: Document, new: Linked) -> Saved:
-        is_embedded = any(is_copied(kind, name) for name in fields)
-        job = await self._fanout.enqueue(kind, stored["_id"]) if is_embedded else None
         change: Document = {"$set": fields, "$inc": {"version": 1}}
         if "key" in fields or "parent" in fields:
             change["$unset"] = {"claim": ""}  # the claim on the name that was made at creation
         fields |= last_change_of(kind, stored, stored | fields)
         query = {"_id": stored["_id"], "version": stored["version"]}
-        await self._write(kind, Update(query, change), new)
+        jobs = await self._write(kind, Update(query, change), new)
         record = after(stored, change)
         self._log.update_soon()
         current = await self._fanout.refresh([record]) if fields.keys() & kind.links.keys() else {}
-        return current.get(record["_id"], record), job
+        return current.get(record["_id"], record), jobs
 
-    async def _write(self, kind: Kind, update: Update, new: Linked) -> None:
-        """Update a record; with new linked records in a transaction: a refused update must not create any."""
+    async def _write(self, kind: Kind, update: Update, new: Linked) -> list[Document]:
+        """Update a record; return its fan-out job if events embed what has changed. A job or new linked
+        records are stored in the same transaction: a refused update leaves neither."""
+        copied = [update.query["_id"] for name in update.change["$set"] if is_copied(kind, name)][:1]
 
-        async def write(session: Session) -> None:
+        async def write(session: Session) -> list[Document]:
             await self._drafter.insert_linked(new, session)
             await update_one(self._database[kind.plural], update, session)
+            return await self._fanout.enqueue(kind, copied, session)
 
         if "parent" in update.change["$set"]:
-            await self._tree.move(kind, update)
-        elif new:
-            await in_transaction(self._database, write)
-        elif failed := await self.batchers[kind.plural].load(update):
+            return await self._tree.move(kind, update)
+        if new or copied:
+            return await in_transaction(self._database, write)
+        if failed := await self.batchers[kind.plural].load(update):
             raise failed
+        return []
 
 
 def after(stored: Document, change: Document) -> Document:
