@@ -123,7 +123,7 @@ class ChangeFeed:
             await self.close()
         was_open, started = self._stream is not None, monotonic()
         try:
-            clock, is_new, changes = await self.clock.read(), False, list[Row]()
+            clock, is_new, changes = await self.clock.read(), False, list[Change]()
             if self._stream is None or clock != self.clock.last:
                 is_new, changes = await asyncio.to_thread(self._read, clock)
         except PyMongoError as error:
@@ -139,13 +139,14 @@ class ChangeFeed:
             self._forget()
             self.restores.notice()
             self.last_change = clock.time
-        for change_event in changes:
-            self._add(parse(change_event))
+        for change in changes:
+            self._add(change)
         return {}
 
-    def _read(self, clock: Clock) -> tuple[bool, list[Row]]:
+    def _read(self, clock: Clock) -> tuple[bool, list[Change]]:
         """Read all new changes (blocking) after the clock has moved; return whether the stream is a new one.
-        All in one thread: thousands of changes cost a single thread switch."""
+        All in one thread: thousands of changes cost a single thread switch, and the event loop goes on while
+        they are parsed."""
         last, stream = self.clock.last, self._stream
         # After an election the cursor is on the old primary, which lags behind as a secondary. And what was
         # read from the new one before its clock may have been outdated.
@@ -157,7 +158,7 @@ class ChangeFeed:
         changes = self.restores.records_only(iter(stream.try_next, None))
         if not stream.alive:  # the database was dropped
             self._stream = None
-        return is_new, changes
+        return is_new, [parse(change) for change in changes]
 
     def _watch(self, start: Timestamp) -> CommandCursor[Row]:
         # By default a stream starts at the last applied write. It may be later than the majority commit
