@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from schemas.language import Text
 from schemas.values.costs import Currency, read_cost
-from service.doctor.checks.derived import right_cost
+from service.doctor.checks.records.derived import right_cost
 
 SITE = Currency()
 EUROS = Currency("€", "EUR", "suffix")

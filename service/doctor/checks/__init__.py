@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from schemas import CATEGORY, KINDS
 from schemas.kind import Kind
-from service.doctor.checks.accounts import TOKEN_DOCUMENTS, WEBHOOK_DOCUMENTS
-from service.doctor.checks.copies import COPIES
-from service.doctor.checks.derived import COSTS, POSITIONS, PROTECTION, TERMS
-from service.doctor.checks.expiring import KEYS, UNDO_STEPS
-from service.doctor.checks.fields import FIELDS
-from service.doctor.checks.indexes import INDEX_DEFINITIONS
-from service.doctor.checks.jobs import FANOUT_JOBS, REMOVED
-from service.doctor.checks.log import CHECKPOINTS, LOG_ROWS
-from service.doctor.checks.meta import FORM_NUMBER, ID_COUNTERS, IDENTITY, IDS, LEASES
-from service.doctor.checks.posts import PARENTS, PUBLICATION, SHARED_IDS, TRASH
-from service.doctor.checks.search import SEARCH
-from service.doctor.checks.times import TIMES
-from service.doctor.checks.tree import TREE
-from service.doctor.checks.unique import UNIQUE_VALUES
-from service.doctor.checks.usage import USAGE
-from service.doctor.checks.words import NUMBERS, TRIGRAMS
+from service.doctor.checks.database.accounts import TOKEN_DOCUMENTS, WEBHOOK_DOCUMENTS
+from service.doctor.checks.database.expiring import KEYS, UNDO_STEPS
+from service.doctor.checks.database.indexes import INDEX_DEFINITIONS
+from service.doctor.checks.database.jobs import FANOUT_JOBS, REMOVED
+from service.doctor.checks.database.log import CHECKPOINTS, LOG_ROWS
+from service.doctor.checks.database.meta import FORM_NUMBER, ID_COUNTERS, IDENTITY, IDS, LEASES
+from service.doctor.checks.database.tree import TREE
+from service.doctor.checks.database.unique import UNIQUE_VALUES
+from service.doctor.checks.database.words import NUMBERS, TRIGRAMS
+from service.doctor.checks.records.copies import COPIES
+from service.doctor.checks.records.derived import COSTS, POSITIONS, PROTECTION, TERMS
+from service.doctor.checks.records.fields import FIELDS
+from service.doctor.checks.records.posts import PARENTS, PUBLICATION, SHARED_IDS, TRASH
+from service.doctor.checks.records.search import SEARCH
+from service.doctor.checks.records.times import TIMES
+from service.doctor.checks.records.usage import USAGE
 from service.doctor.findings import Check
 
 Stage = tuple[Kind | None, Sequence[Check]]

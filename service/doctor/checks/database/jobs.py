@@ -9,14 +9,12 @@ from schemas import BY_PLURAL
 from schemas.kind import Document
 from schemas.values.dates import EPOCH
 from service.changes.change import REMOVED_TERMS
-from service.doctor.checks.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
+from service.doctor.values import CLOCK_ERROR, is_number, is_time
 from service.store.links.fanout import FIELD, WITH_NOW, record_of
 
 JOBS = "fanout_jobs"
-CLOCK_ERROR = timedelta(hours=1)
-"""By how much the clocks of members of a replica set may differ."""
 LEFT_AFTER = timedelta(minutes=2)
 """A job older than this would have been deleted by the maintenance of any service."""
 

@@ -12,9 +12,9 @@ from schemas.kind import Document
 from service.changes.change import ACTIONS
 from service.changes.feed import CHECKPOINT
 from service.changes.log_rows import LOG
-from service.doctor.checks.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
+from service.doctor.values import is_number, is_time
 from service.migrations import log_progress
 from service.migrations.recount import events_uuid, recount_if_needed, recover, snapshot_time
 

@@ -10,11 +10,11 @@ from schemas import KINDS
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
 from schemas.values.slugs import TRASHED_SUFFIX
-from service.doctor.checks.jobs import CLOCK_ERROR
 from service.doctor.evidence import last_fact
 from service.doctor.findings import REMOVED, Finding, RecordCheck
 from service.doctor.mending import mend
 from service.doctor.scope import Scope
+from service.doctor.values import CLOCK_ERROR
 
 TRASHED_SLUG = re.compile(rf"{TRASHED_SUFFIX}(-\d+)?$")
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from schemas import BY_NAME
 from schemas.kind import Document
-from service.doctor.checks.fields import is_number, is_time
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
+from service.doctor.values import is_number, is_time
 from service.store.records.drafting import IDEMPOTENCY_KEYS
 
 

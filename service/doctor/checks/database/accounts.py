@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from schemas.caller import Role
 from schemas.kind import Document
 from schemas.values.dates import EPOCH
-from service.doctor.checks.fields import is_number, is_past, is_text, is_time, or_none
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.mending import as_read
 from service.doctor.scope import Scope
+from service.doctor.values import is_number, is_past, is_text, is_time, or_none
 from service.store.lists.change_pages import TOKEN
 from service.tokens import utc_now
 

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
-from bson import Timestamp
 from marshmallow import fields
 
 from schemas import BY_NAME
 from schemas.fields import FALSE, TRUE, Flag, Number, Picture, Status, When, Zoned
 from schemas.kind import Document, Kind, reader_of
-from schemas.kinds.event_representation import LINKED
 from schemas.values.slugs import slug_of
 from service.doctor.evidence import copied, copied_version, counted, last_fact, original_name
 from service.doctor.findings import REMOVED, Finding, RecordCheck
 from service.doctor.mending import mend
 from service.doctor.scope import Scope
+from service.doctor.values import (
+    are_counters,
+    is_change,
+    is_hash,
+    is_image,
+    is_number,
+    is_past,
+    is_slug,
+    is_status,
+    is_text,
+    is_time,
+    or_none,
+)
 
 CANNOT: Any = object()
 """Stands for a value that cannot be restored."""
 ADVICE = "send a new value with the editor or the API"
-COUNTERS = {"publish", "publish_end", "live_end", "as_of"}
 NOT_STORED = ("date", "new_password", "start_date", "end_date")
 """Fields of requests that are stored in another form."""
 Restore = Callable[[Scope, Kind, Document], Awaitable[Any]]
@@ -41,69 +50,6 @@ class Rule(NamedTuple):
     """Whether a finding may show the value."""
     is_slow: bool = False
     """Whether it takes long to find a valid value, so that this is only done for the repair."""
-
-
-def is_number(value: Any, least: int = 0) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def is_time(value: Any) -> bool:
-    return isinstance(value, datetime)
-
-
-def is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def is_past(value: Any) -> bool:
-    return isinstance(value, datetime) and value <= datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
-
-
-def is_slug(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[a-z0-9_-]+", value) is not None
-
-
-def or_none(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or is_valid(value)
-
-
-def is_status(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,40}", value) is not None
-
-
-def is_image(value: Any) -> bool:
-    if not isinstance(value, dict) or value.keys() != {"id", "url"}:
-        return False
-    return or_none(is_number)(value["id"]) and or_none(is_text)(value["url"])
-
-
-def is_hash(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith("$argon2")
-
-
-def is_change(value: Any) -> bool:
-    """Whether this is what an update has told other processes, which evidence is taken from."""
-    if not isinstance(value, dict) or not is_number(value.get("version")):
-        return False
-    facts = [value.get("was"), value.get("now")]
-    return all(isinstance(one, dict) and all(map(are_copies, map(one.get, LINKED))) for one in facts)
-
-
-def are_copies(value: Any) -> bool:
-    """Whether these are the copies in a field of an event, if it is told."""
-    is_list = isinstance(value, list)
-    return value is None or (
-        is_list and all(isinstance(one, dict) and is_number(one.get("_id")) for one in value)
-    )
-
-
-def are_counters(value: Any) -> bool:
-    """Whether these are usage counters, in any state."""
-    if not isinstance(value, dict) or not value.keys() >= COUNTERS:
-        return False
-    ends = (value["publish_end"], value["live_end"])
-    is_counted = value["as_of"] is None or isinstance(value["as_of"], Timestamp)
-    return is_number(value["publish"]) and all(end is None or is_time(end) for end in ends) and is_counted
 
 
 async def _first_of(scope: Scope, kind: Kind, record: Document, *, name: str, default: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 from schemas.kind import Document
 from schemas.kinds.category import CATEGORY
-from service.doctor.checks.fields import is_number
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
+from service.doctor.values import is_number
 from service.store.links.category_tree import chain
 
 Tree = Mapping[int, Document]

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from schemas.kind import Document, Kind
-from service.doctor.checks.fields import are_counters
 from service.doctor.findings import Finding, RecordCheck
 from service.doctor.scope import Scope
+from service.doctor.values import are_counters
 from service.migrations.recount import Counted, snapshot_time, usage_counters
 from service.store.links.fanout import FIELD
 

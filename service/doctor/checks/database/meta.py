@@ -8,10 +8,9 @@ from uuid import UUID, uuid4
 
 from schemas import KINDS
 from schemas.kind import Document
-from service.doctor.checks.fields import is_number, is_time
-from service.doctor.checks.jobs import CLOCK_ERROR
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
+from service.doctor.values import CLOCK_ERROR, is_number, is_time
 from service.migrations import FORM
 from service.migrations.id_counters import SPACES, WORD, highest_id, raise_id_counter
 from service.mongo.instance import INSTANCE

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from schemas import KINDS
 from schemas.kind import Document, Kind
-from service.doctor.checks.fields import is_slug
 from service.doctor.evidence import copied
 from service.doctor.findings import REMOVED, DatabaseCheck, Finding
 from service.doctor.mending import mend
 from service.doctor.scope import Scope
+from service.doctor.values import is_slug
 
 
 class Unique(NamedTuple):

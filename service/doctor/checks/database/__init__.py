@@ -1,0 +1,1 @@
+"""Checks of what there is once in a database, or little of."""

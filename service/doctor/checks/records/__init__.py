@@ -1,0 +1,1 @@
+"""Checks of records, in batches of one kind."""
