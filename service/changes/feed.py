@@ -45,8 +45,9 @@ class ChangeFeed:
         """Changes since the checkpoint of the change log."""
         self.begun_at = Timestamp(0, 1)
         """The time of that checkpoint, at which the stream began, or would have begun if it could be read."""
-        self.has_lost_changes = self._is_repaired = False
+        self.has_lost_changes = False
         """Whether changes since that checkpoint cannot be read, so that all records must be compared."""
+        self._must_reopen = False
         self.batcher = Batcher[None, None](self._read_on)
         self._events: deque[Change] = deque(maxlen=MAX_EVENT_CHANGES)
         self.next_event = 0
@@ -115,11 +116,11 @@ class ChangeFeed:
     def reopen(self) -> None:
         """Begin at the checkpoint of the change log again, after it was repaired: the next call of `catch_up`
         opens a new stream. Not here, since a thread may be reading."""
-        self._is_repaired = True
+        self._must_reopen = True
 
     async def _read_on(self, _: Sequence[None]) -> dict[None, None]:
-        if self._is_repaired:
-            self._is_repaired = False
+        if self._must_reopen:
+            self._must_reopen = False
             await self.close()
         was_open, started = self._stream is not None, monotonic()
         try:

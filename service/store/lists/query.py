@@ -89,8 +89,8 @@ class ListQuery:
         return replace(self, skip=skip, limit=limit)
 
     def counted(self, max_total: int = 0, cut: Sequence[Condition] = ()) -> ListQuery:
-        """The page and its total, which is at most `max_total`. With `cut`, only the records for which one of
-        these conditions holds are counted."""
+        """The page and its total, which is counted up to `max_total` unless that is 0. With `cut`, only the
+        records for which one of these conditions holds are counted."""
         # With `$or` outside, MongoDB finds an index for each of the conditions.
         wanted = {"$or": [self.within(one).filter for one in cut]} if cut else self.filter
         few = [{"$limit": max_total}] if max_total else []
