@@ -83,6 +83,9 @@ class Problems(dict[str, str]):
             raise InvalidFields(self)
 
 
+NO_PROBLEMS = Problems()
+
+
 class TermExists(Problem):
     """A category or tag with this name already exists."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from pymongo import monitoring
 
 from service.__main__ import main
-from service.store.records.drafting import IDEMPOTENCY_KEYS
+from service.store.records.idempotency import IDEMPOTENCY_KEYS
 
 
 class Killer(monitoring.CommandListener):

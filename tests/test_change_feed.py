@@ -229,12 +229,12 @@ async def test_what_an_event_links_to_is_read_again_after_an_election(
     await feed.catch_up()
     is_stale, find = [True], resolving.find_in_many
 
-    async def stale(*asked: Any) -> Any:
+    async def stale(collection: Any, parts: Any, shown: Any) -> Any:
         if not is_stale:
-            return await find(*asked)
+            return await find(collection, parts, shown)
         pretend_election(feed)
         is_stale.pop()
-        return []
+        return [[] for _ in parts]
 
     monkeypatch.setattr(resolving, "find_in_many", stale)
     event = await api.event("Event", venue=venue["id"])

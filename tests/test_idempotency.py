@@ -13,7 +13,7 @@ from handlers.responses.conditions import parsed_key
 from schemas import KINDS, Kind
 from schemas.errors import InvalidFields
 from service.store.records import idempotency
-from service.store.records.drafting import IDEMPOTENCY_KEYS
+from service.store.records.idempotency import IDEMPOTENCY_KEYS
 from tests.checker import agrees
 from tests.conftest import Api
 from tests.cutting_proxy import CuttingProxy

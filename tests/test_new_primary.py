@@ -10,7 +10,8 @@ from motor.motor_asyncio import AsyncIOMotorCollection
 
 from schemas import EVENT, VENUE
 from schemas.caller import Role
-from service.store.links import category_tree, usage
+from service.mongo.loaders import RecordLoader
+from service.store.links import category_tree
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 from tests.checker import differences
@@ -23,19 +24,19 @@ Pair = tuple[Api, Api]
 async def test_events_of_a_record_that_is_missing_at_first_are_counted(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, find, stale = api.store, usage.find_in_many, [True]
+    store, load, stale = api.store, RecordLoader.load_many, [True]
     with monkeypatch.context() as paused:
         paused.setattr(store.log, "update_soon", lambda: None)
         await api.event("Fair", venue={"venue": "Hall"}, tags=["music"])
 
-    async def find_nothing_at_first(*asked: Any) -> Any:
+    async def nothing_at_first(loader: RecordLoader, asked: Any) -> Any:
         if not stale:
-            return await find(*asked)
+            return await load(loader, asked)
         stale.pop()
         pretend_election(store.feed)
-        return []
+        return {}
 
-    monkeypatch.setattr(usage, "find_in_many", find_nothing_at_first)
+    monkeypatch.setattr(RecordLoader, "load_many", nothing_at_first)
     await store.log.update()
     assert await differences(store) == []
 

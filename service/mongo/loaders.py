@@ -46,20 +46,24 @@ class RecordLoader:
         names = list(wanted)
         parts = [(plural, {name: {"$in": refs}}) for (plural, name), refs in wanted.items()]
         rows = await find_in_many(self._collection, parts, self._shown)
-        found = {(names[at][0], row[names[at][1]]): row for at, row in rows}
+        found = {
+            (plural, row[name]): row
+            for (plural, name), those in zip(names, rows, strict=True)
+            for row in those
+        }
         return dict.fromkeys(asked, found)
 
 
 async def find_in_many(
     collection: Callable[[str], Collection], parts: Sequence[tuple[str, Row]], shown: Mapping[str, int]
-) -> list[tuple[int, Row]]:
-    """Run several queries, each on its collection, as one command, to save round trips. Every row comes with
-    the number of its query."""
+) -> list[list[Row]]:
+    """Run several queries, each on its collection, as one command, to save round trips; return the rows of
+    each."""
     if not parts:
         return []
     if len(parts) == 1:
         plural, wanted = parts[0]
-        return [(0, row) for row in await find(collection(plural), wanted, shown)]
+        return [await find(collection(plural), wanted, shown)]
     project = Row({"$project": shown})
     pipelines = [(plural, [Row({"$match": wanted}), project]) for plural, wanted in parts]
     return await aggregate_many(collection, pipelines)
@@ -67,13 +71,14 @@ async def find_in_many(
 
 async def aggregate_many(
     collection: Callable[[str], Collection], pipelines: Sequence[tuple[str, list[Row]]]
-) -> list[tuple[int, Row]]:
-    """Run several pipelines, each on its collection, as one command. Every row comes with the number of its
-    pipeline."""
+) -> list[list[Row]]:
+    """Run several pipelines, each on its collection, as one command; return the rows of each."""
     first, *others = [
         Row(coll=plural, pipeline=[*stages, {"$set": {"part": at}}])
         for at, (plural, stages) in enumerate(pipelines)
     ]
     united = [*first["pipeline"], *({"$unionWith": other} for other in others)]
-    rows = await aggregate(collection(first["coll"]), united)
-    return [(row.pop("part"), row) for row in rows]
+    found: list[list[Row]] = [[] for _ in pipelines]
+    for row in await aggregate(collection(first["coll"]), united):
+        found[row.pop("part")].append(row)
+    return found

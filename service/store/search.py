@@ -66,17 +66,17 @@ class Vocabulary:
         sent = [list(texts(kind, record)) for record in records]
         is_long = sum(len(text) for one in sent for _, text in one) > MAX_CHARS_ON_LOOP
         folded = await asyncio.to_thread(_fold_each, sent) if is_long else _fold_each(sent)
-        numbers = await self.numbers(set().union(*(words for _, words in folded)))
+        ids = await self.word_ids(set().union(*(words for _, words in folded)))
         return [
             {
                 "text": text,
-                "tok": sorted(map(numbers.__getitem__, words)),
+                "tok": sorted(map(ids.__getitem__, words)),
                 "sort": sort_key(record[kind.name_field]),
             }
             for record, (text, words) in zip(records, folded, strict=True)
         ]
 
-    async def numbers(self, wanted: set[str]) -> Mapping[str, int]:
+    async def word_ids(self, wanted: set[str]) -> Mapping[str, int]:
         """The ids of these words; the result may contain others, too."""
         missing = frozenset(word for word in wanted if word not in self._known)
         found = {word: self._known[word] for word in wanted - missing}

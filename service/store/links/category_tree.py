@@ -17,10 +17,9 @@ from service.changes.change import REMOVED_TERMS
 from service.changes.feed import ChangeFeed
 from service.mongo.bulk_writes import Update, update_one
 from service.mongo.client import Database, Session, find, in_transaction
-from service.store.links.fanout import Fanout, touched
+from service.store.links.fanout import Fanout, new_version
 
 LOCK = {"_id": "category-tree"}
-TREE_FIELDS = {"parent": 1, "ancestors": 1}
 CIRCLE = Text("A category cannot be its own ancestor.")
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -54,14 +53,6 @@ async def remove_twins(
     return {key: TermExists(term_id=id) for key, id in twins.items()}
 
 
-def chain(parents: Mapping[int, Any], id: int) -> list[int]:
-    """The ancestors of a category, the topmost first, as far as they exist."""
-    above: list[int] = []
-    while (id := parents[id]) in parents and id not in above:
-        above.insert(0, id)
-    return above
-
-
 class CategoryTree:
     """Changes the tree. There is one lock for all of it: such changes are rare, and two that are valid by
     themselves can create a cycle together."""
@@ -82,7 +73,7 @@ class CategoryTree:
                 record["ancestors"] = await self._ancestors(kind, record["parent"], session)
                 await self._database[kind.plural].insert_one(record, session=session)
 
-        await self._locked(work)
+        await self.locked(work)
 
     async def move(self, kind: Kind, update: Update) -> list[Document]:
         """Update a category whose parent changes, and add its ancestors to the change; return its fan-out
@@ -101,7 +92,7 @@ class CategoryTree:
                 )
             return await self._fanout.enqueue(kind, [own], session)
 
-        return await self._locked(work)
+        return await self.locked(work)
 
     async def remove(self, kind: Kind, own: int, versions: Versions) -> list[Document]:
         """Delete a term and move its children to its parent; return the fan-out jobs."""
@@ -118,32 +109,14 @@ class CategoryTree:
             await gone_terms.delete_one({"_id": own}, session=session)
             await gone_terms.insert_one({"_id": own, "kind": kind.plural, "at": now}, session=session)
             children = [row["_id"] async for row in terms.find({"parent": own}, {"_id": 1}, session=session)]
-            moved = touched({"parent": gone["parent"]}, now)
+            moved = new_version({"parent": gone["parent"]}, now)
             await terms.update_many({"parent": own}, moved, session=session)
             await terms.update_many({"ancestors": own}, {"$pull": {"ancestors": own}}, session=session)
             return await self._fanout.enqueue(kind, [*children, own], session)
 
-        return await self._locked(work)
+        return await self.locked(work)
 
-    async def repair(self, kind: Kind, parents: Mapping[int, int]) -> list[Document]:
-        """Give categories other parents, and all categories the ancestors that follow from the parents;
-        return the fan-out jobs."""
-        terms = self._database[kind.plural]
-
-        async def work(session: Session) -> list[Document]:
-            for id, parent in parents.items():
-                moved = touched({"parent": parent}, self._site.now())
-                await terms.update_one({"_id": id}, moved, session=session)
-            stored = {row["_id"]: row async for row in terms.find({}, TREE_FIELDS, session=session)}
-            known = {id: row.get("parent") for id, row in stored.items()}
-            for id, row in stored.items():
-                if row.get("ancestors") != (above := chain(known, id)):
-                    await terms.update_one({"_id": id}, {"$set": {"ancestors": above}}, session=session)
-            return await self._fanout.enqueue(kind, parents, session)
-
-        return await self._locked(work)
-
-    async def _locked(self, work: Work[Result]) -> Result:
+    async def locked(self, work: Work[Result]) -> Result:
         """Run the work in a transaction that excludes other changes to the tree."""
         locks = self._database["counters"]
 

@@ -48,7 +48,7 @@ def copy_of(kind: Kind, record: Document) -> Document:
     return {name: record.get(name) for name in kept}
 
 
-def touched(fields: Document, now: datetime) -> Document:
+def new_version(fields: Document, now: datetime) -> Document:
     """An update that sets fields, raises the version, and never sets the time of change back, since clocks of
     processes differ. A record may have changed before within the same second: it has no time of its own."""
     return {
@@ -153,7 +153,7 @@ class Fanout:
 
         def change(**other: Any) -> Document:
             copy = copy_of(kind, record) | other
-            return touched({f"{field}.$[copy]": copy}, self._site.now())
+            return new_version({f"{field}.$[copy]": copy}, self._site.now())
 
         try:
             await self._in_slices(EVENTS_PER_COMMAND, query, change(), filters)
@@ -165,7 +165,7 @@ class Fanout:
 
     async def _remove_copies(self, kind: Kind, id: int, among: Document) -> None:
         field = FIELD[kind.name]
-        change = {"$pull": {field: {"_id": id}}} | touched({}, self._site.now())
+        change = {"$pull": {field: {"_id": id}}} | new_version({}, self._site.now())
         await self._in_slices(EVENTS_PER_COMMAND, {f"{field}._id": id, **among}, change, None)
 
     async def _in_slices(

@@ -43,7 +43,6 @@ class LinkResolver:
         self._site, self._build = site, build
         self._candidates = Candidates()
         self._temporary_ids = count(-1, -1)
-        self._copies: dict[tuple[str, int], Document] = {}
         self.new: Linked = {}
         """The records that all events resolved so far create."""
 
@@ -54,8 +53,10 @@ class LinkResolver:
             for field, links in sent.items():
                 wanted[LINKED[field].plural] += (ref for _, ref in links if ref is not None)
         parts = [(plural, condition(refs)) for plural, refs in wanted.items() if refs]
-        for at, row in await find_in_many(self._collection, parts, HIDDEN_FIELDS):
-            self._candidates.add(BY_PLURAL[parts[at][0]], row)
+        found = await find_in_many(self._collection, parts, HIDDEN_FIELDS)
+        for (plural, _), rows in zip(parts, found, strict=True):
+            for row in rows:
+                self._candidates.add(BY_PLURAL[plural], row)
 
     def _sent(self, data: Mapping[str, Any]) -> SentLinks:
         return {
@@ -98,17 +99,6 @@ class LinkResolver:
             found[field] = list({record["_id"]: record for record in records}.values())
         return found
 
-    def copies(self, linked: Linked) -> Linked:
-        """The copies to embed in an event. Events that link to the same record share its copy: do not modify
-        it."""
-        return {field: [self._copy(field, one) for one in many] for field, many in linked.items()}
-
-    def _copy(self, field: str, record: Document) -> Document:
-        key = field, record["_id"]
-        if key not in self._copies:
-            self._copies[key] = copy_of(LINKED[field], record)
-        return self._copies[key]
-
     def _problem(self, kind: Kind, link: Any, ref: LinkRef | None, caller: Caller) -> Text | None:
         record = self._found(kind, ref)
         is_id = isinstance(link, int) or is_number(link)
@@ -133,3 +123,8 @@ class LinkResolver:
         self.new.setdefault(field, []).append(record)
         self._candidates.add(kind, record)
         return record
+
+
+def copies_of(linked: Linked) -> Linked:
+    """The copies to embed in an event."""
+    return {field: [copy_of(LINKED[field], record) for record in many] for field, many in linked.items()}

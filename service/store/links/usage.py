@@ -27,7 +27,7 @@ from service.changes.change import Change
 from service.changes.feed import ChangeFeed
 from service.changes.usage_steps import Step, Use, after_steps
 from service.mongo.client import Database, collections
-from service.mongo.loaders import find_in_many
+from service.mongo.loaders import RecordLoader
 from service.store.links.fanout import Fanout
 
 log = logging.getLogger("kalends.store")
@@ -42,6 +42,7 @@ class UsageCounters:
 
     def __init__(self, database: Database, feed: ChangeFeed, fanout: Fanout) -> None:
         self._feed, self._fanout, self._collection = feed, fanout, collections(database)
+        self._records = RecordLoader(database, {"version": 1, "events": 1})
 
     async def count(self, changes: Collection[Change], until: Timestamp) -> None:
         """Count changes up to a time: all of them since the last checkpoint."""
@@ -62,13 +63,9 @@ class UsageCounters:
                 log.exception("copies of %s %d in events %s are outdated", LINKED[field].name, id, events)
 
     async def _load(self, uses: Iterable[Use]) -> Records:
-        ids: defaultdict[str, list[int]] = defaultdict(list)
-        for field, id in uses:
-            ids[field].append(id)
-        fields = list(ids)
-        parts = [(LINKED[field].plural, {"_id": {"$in": ids[field]}}) for field in fields]
-        rows = await find_in_many(self._collection, parts, {"version": 1, "events": 1})
-        return {(fields[at], row["_id"]): row for at, row in rows}
+        refs = {(field, id): (LINKED[field].plural, id) for field, id in uses}
+        found = await self._records.load_many(refs.values())
+        return {use: found[ref] for use, ref in refs.items() if ref in found}
 
     async def _update(
         self, records: Records, steps: Iterable[tuple[Timestamp, Mapping[Use, Step]]], until: Timestamp

@@ -11,9 +11,10 @@ from schemas.caller import Caller
 from schemas.kind import Document
 from service.changes.change import REMOVED
 from service.changes.list_fields import LINKS
-from service.store.lists.query import Condition, ListQuery, can_evaluate, fields_of, matches
+from service.store.lists.query import ListQuery, can_evaluate, fields_of, matches
 
 Head = Mapping[str, Any]
+NO_FILTER = ListQuery("", [], [])
 GONE = ("trashed", REMOVED)
 """Actions after which nobody has a record."""
 
@@ -23,8 +24,8 @@ class ChangeVisibility:
     """What the rows of one kind are for one caller."""
 
     caller: Caller
-    filter: ListQuery | None = None
-    """The filter of events; None for other kinds."""
+    filter: ListQuery = NO_FILTER
+    """The filter of events; other kinds have none."""
     shows_trash: bool = False
     """Whether the filter asks for records in the trash."""
 
@@ -55,29 +56,24 @@ class ChangeVisibility:
     def _action_when_hidden(self, row: Document, was: Document) -> str | None:
         # If the filter depends on linked records, it may have matched with their state of that time: then the
         # record is always reported as gone. So it is if time may have passed a date of the filter.
-        has_dates = self.filter is not None and bool(self.filter.dates)
-        if self._can_evaluate_past and not has_dates and not matches(self._conditions, was):
+        can_tell = self._can_evaluate_past and not self.filter.dates
+        if can_tell and not matches(self.filter.all_conditions, was):
             return None
         return row["action"] if row["action"] in GONE else REMOVED
 
     def _has_left(self, row: Document, head: Head | None, was: Document | None, now: Document) -> bool:
         """Whether a change has made a record leave the filter. If that is unclear, it is reported as long as
         the caller sees the record: otherwise the change that hid it is reported."""
-        if self.filter is None or row["action"] == "created":
+        if row["action"] == "created":
             return False
         if was is None or not self._can_evaluate_past:
             return self.sees(head) and bool(self.filter.fields & set(row["touched"]))
-        return self.sees(was) and matches(self._conditions, was) and not matches(self._conditions, now)
+        conditions = self.filter.all_conditions
+        return self.sees(was) and matches(conditions, was) and not matches(conditions, now)
 
     @cached_property
     def _can_evaluate_past(self) -> bool:
         """Whether the facts of a record alone decide if it matched at any time: linked records may have
         changed since, and with them what the filter means."""
-        if self.filter is None:
-            return True
         is_independent = not self.filter.resolved and not fields_of(self.filter.conditions) & LINKS.keys()
-        return is_independent and can_evaluate(self._conditions)
-
-    @cached_property
-    def _conditions(self) -> list[Condition]:
-        return self.filter.all_conditions if self.filter else []
+        return is_independent and can_evaluate(self.filter.all_conditions)

@@ -107,7 +107,8 @@ async def term_list(
 async def _of_event(
     resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller
 ) -> list[Condition]:
-    """Conditions for the terms of one event, which are never empty for its reader, or for non-empty terms."""
+    """Conditions for the terms of one event; otherwise, with `hide_empty`, for terms with public events and
+    categories above such."""
     for name in ("event", "post"):
         if query.get(name) is not None:
             return [{"_id": {"$in": await resolver.linked_ids(kind, name, query[name], caller)}}]

@@ -13,7 +13,7 @@ from service.mongo.coalescing import Batcher
 from service.mongo.loaders import GROUPED_READS, aggregate_many
 from service.store.lists.histograms import END, START, Window, lower_bound
 from service.store.lists.query import ListQuery
-from service.store.lists.totals import Totals
+from service.store.lists.totals import NoHistogram, Totals
 
 MAX_SKIPPED = 1000
 """A page behind at most this many records is found by skipping them."""
@@ -34,9 +34,13 @@ class PageFinder:
         self.batcher = Batcher[ListQuery, list[Document]](self._read_together, **GROUPED_READS)
 
     async def find(self, asked: ListQuery) -> Page:
-        """The page, with a total from the histogram of the filter if the list is long."""
-        if not self._totals.can_build(asked):
+        """The page, with a total from the histogram of the filter if the list is long and can have one."""
+        try:
+            return await (self._find(asked) if self._totals.can_build(asked) else self.count(asked))
+        except NoHistogram:
             return await self.count(asked)
+
+    async def _find(self, asked: ListQuery) -> Page:
         window = self._totals.window(asked)
         if asked.skip > MAX_SKIPPED:
             return await (self.count(asked) if window.cut else self._deep(asked, window))
@@ -45,8 +49,7 @@ class PageFinder:
             page = split(await self._read_batched(asked.counted(most + 1)))
             if page.total <= most:
                 return page
-            if await self._totals.histogram(asked) is None:
-                return await self.count(asked)
+            await self._totals.histogram(asked)
         return await self._find_with_histogram(await self._bounded(asked), window)
 
     async def _find_with_histogram(self, asked: ListQuery, window: Window) -> Page:
@@ -54,7 +57,7 @@ class PageFinder:
         next_event = self._feed.next_event
         page = split(await self._read_batched(asked.counted(cut=window.cut) if window.cut else asked))
         histogram = await self._totals.histogram(asked)
-        if histogram is None or (window.cut and self._feed.next_event != next_event):
+        if window.cut and self._feed.next_event != next_event:
             return await self.count(asked)  # an event may have moved from what was counted into a whole slot
         total = page.total + histogram.total(window)
         if not page.heads and asked.skip < total:  # the page was read before the list became longer
@@ -73,15 +76,13 @@ class PageFinder:
         if end <= lower_bound(dates, START):
             return asked
         await self._feed.catch_up()
-        if (histogram := await self._totals.histogram(asked)) is None:
-            return asked
+        histogram = await self._totals.histogram(asked)
         return replace(asked, dates=[*dates, {START: {"$gte": histogram.earliest_start(end)}}])
 
     async def _deep(self, asked: ListQuery, window: Window) -> Page:
         """Find a page of a long list from the beginning of the slot that it is in, or from the nearer end."""
         await self._feed.catch_up()
-        if (histogram := await self._totals.histogram(asked)) is None:
-            return await self.count(asked)
+        histogram = await self._totals.histogram(asked)
         total, (field, sign), skip = histogram.total(window), asked.sort[0], asked.skip
         if skip >= total:
             return Page([], total)
@@ -93,8 +94,7 @@ class PageFinder:
         if skip > total // 2:
             limit = min(asked.limit, total - skip)
             heads = (await self._read(asked.backwards.slice(total - skip - limit, limit)))[::-1]
-            now = await self._totals.histogram(asked)
-            is_same = now is not None and now.total(window) == total
+            is_same = (await self._totals.histogram(asked)).total(window) == total
             return Page(heads, total) if is_same else await self.count(asked)
         return Page(await self._read(asked), total)
 
@@ -112,11 +112,8 @@ class PageFinder:
         return rows or []
 
     async def _read_together(self, pages: Sequence[ListQuery]) -> dict[ListQuery, list[Document]]:
-        found: dict[ListQuery, list[Document]] = {page: [] for page in pages}
         pipelines = [(page.plural, page.pipeline) for page in pages]
-        for at, row in await aggregate_many(self._collection, pipelines):
-            found[pages[at]].append(row)
-        return found
+        return dict(zip(pages, await aggregate_many(self._collection, pipelines), strict=True))
 
 
 def split(rows: list[Document]) -> Page:

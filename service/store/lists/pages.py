@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from schemas.caller import Caller
-from schemas.errors import PageNotFound, Problems, Unavailable
+from schemas.errors import NO_PROBLEMS, PageNotFound, Problems, Unavailable
 from schemas.kind import Kind, load
 from schemas.kinds.event import EVENT
 from service.changes.feed import ChangeFeed
@@ -14,13 +15,12 @@ from service.mongo.client import Database, Result, collections
 from service.store.lists.event_filters import event_list
 from service.store.lists.other_filters import post_list, term_list
 from service.store.lists.page_finder import Page, PageFinder
-from service.store.lists.query import MAX_SKIP, ListQuery
+from service.store.lists.query import NO_LIMIT, ListQuery
 from service.store.lists.resolver import FilterResolver
 from service.store.lists.scans import Scan, scan
 from service.store.lists.totals import Totals
 
 MAX_ATTEMPTS = 10
-NO_PROBLEMS = Problems()
 
 
 class Lists:
@@ -78,14 +78,14 @@ class Lists:
 
         async def attempt() -> Scan:
             lists = [await self.query(kind, query, caller, problems) for query in queries]
-            return await scan(self._collection(kind.plural), lists, max_records)
+            return await asyncio.to_thread(scan, self._collection(kind.plural), lists, max_records)
 
         return await self._feed.confirm(attempt)
 
     async def scan_all(self, kind: Kind) -> Scan:
         """Find all records of a kind, in the order of their ids."""
         everything = ListQuery(kind.plural, [], [("_id", 1)])
-        return await scan(self._collection(kind.plural), [everything], MAX_SKIP)
+        return await asyncio.to_thread(scan, self._collection(kind.plural), [everything], NO_LIMIT)
 
     async def warm(self, caller: Caller) -> None:
         """Build the histogram of the default list of events if it is long."""

@@ -20,8 +20,8 @@ from service.mongo.loaders import HEAD_FIELDS
 
 Condition = dict[str, Any]
 Sort = list[tuple[str, int]]
-MAX_SKIP = 2**31
-"""More than any list has, and less than MongoDB's integers hold."""
+NO_LIMIT = 2**31
+"""More than any list has, and within MongoDB's integers."""
 UNLOCKED: Condition = {"locked": {"$ne": True}}
 """Events without a password."""
 COMPARISONS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
@@ -44,8 +44,8 @@ class ListQuery:
     """The name of an index, where the planner chooses badly."""
     skip: int = 0
     limit: int = 1
-    count: tuple[Condition, ...] = ()
-    """Stages that count the list; the total follows the records of the page."""
+    count_stages: tuple[Condition, ...] = ()
+    """They count the list; the total follows the records of the page."""
 
     @property
     def all_conditions(self) -> list[Condition]:
@@ -81,8 +81,12 @@ class ListQuery:
     def pipeline(self) -> list[Condition]:
         """The aggregation pipeline of the page."""
         found: list[Condition] = [{"$match": self.filter}, {"$sort": dict(self.sort)}]
-        skipped = [{"$skip": min(self.skip, MAX_SKIP)}] if self.skip else []
-        counted = [{"$unionWith": {"coll": self.plural, "pipeline": [*self.count]}}] if self.count else []
+        skipped = [{"$skip": min(self.skip, NO_LIMIT)}] if self.skip else []
+        counted = (
+            [{"$unionWith": {"coll": self.plural, "pipeline": [*self.count_stages]}}]
+            if self.count_stages
+            else []
+        )
         return [*found, *skipped, {"$limit": self.limit}, {"$project": HEAD_FIELDS}, *counted]
 
     def slice(self, skip: int, limit: int) -> ListQuery:
@@ -94,7 +98,7 @@ class ListQuery:
         # With `$or` outside, MongoDB finds an index for each of the conditions.
         wanted = {"$or": [self.within(one).filter for one in cut]} if cut else self.filter
         few = [{"$limit": max_total}] if max_total else []
-        return replace(self, count=({"$match": wanted}, *few, {"$count": "total"}))
+        return replace(self, count_stages=({"$match": wanted}, *few, {"$count": "total"}))
 
     def within(self, condition: Condition) -> ListQuery:
         return replace(self, conditions=[*self.conditions, condition])

@@ -147,5 +147,5 @@ async def find_venues(database: Database, circles: Sequence[Circle]) -> dict[Cir
     """The ids of the venues in circles, with one command for concurrent requests: different places are a
     quarter faster than with a command for each."""
     pipelines = [(VENUE.plural, circle.pipeline) for circle in circles]
-    rows = await aggregate_many(collections(database), pipelines)
-    return {circles[at]: row["ids"] for at, row in rows}
+    found = await aggregate_many(collections(database), pipelines)
+    return {circle: rows[0]["ids"] for circle, rows in zip(circles, found, strict=True) if rows}

@@ -72,12 +72,8 @@ def head(id: int, version: int, time: int) -> Document:
     return {"_id": id, "version": version, "modified_utc": EPOCH + time * MILLISECOND}
 
 
-async def scan(collection: Collection, lists: Sequence[ListQuery], max_records: int) -> Scan:
-    """Scan lists if they have at most `max_records` records together."""
-    return await asyncio.to_thread(_scan, collection, lists, max_records)
-
-
-def _scan(collection: Collection, lists: Sequence[ListQuery], max_records: int) -> Scan:
+def scan(collection: Collection, lists: Sequence[ListQuery], max_records: int) -> Scan:
+    """Scan lists (blocking) if they have at most `max_records` records together."""
     # An index is enough to count them, which matters if the records have to be read from a cold disk.
     counts = _rows(collection, lists, [{"$limit": max_records + 1}, {"$count": "number"}])
     found = Scan(collection, lists, sum(row["number"] for row in counts) <= max_records)

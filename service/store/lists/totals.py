@@ -39,8 +39,8 @@ CACHED_PAIRS = 2_000_000
 """Maximum number of pairs of slots in all histograms of a process, 16 bytes each."""
 
 
-class TooManyPairs(Exception):
-    """A histogram would be too large."""
+class NoHistogram(Exception):
+    """A histogram would be too large, takes long to build, or cannot be kept current."""
 
 
 class LiveHistogram(NamedTuple):
@@ -97,9 +97,9 @@ class Totals:
         self._live[asked.key] = live._replace(next_change=self._feed.next_event)
         return live.histogram
 
-    async def histogram(self, asked: ListQuery) -> Histogram | None:
-        """The histogram of a filter at the position of the feed, built if necessary; None if that takes long
-        or fails."""
+    async def histogram(self, asked: ListQuery) -> Histogram:
+        """The histogram of a filter at the position of the feed, built if necessary; raises NoHistogram if
+        that takes long or fails."""
         if (found := self.current(asked)) is not None:
             self.hits += 1
             return found
@@ -108,9 +108,11 @@ class Totals:
         try:
             await asyncio.wait_for(building, MAX_WAIT_SECONDS)
             await self._feed.catch_up()
-        except (TimeoutError, TooManyPairs, PyMongoError):
-            return None
-        return self.current(asked)
+        except (TimeoutError, PyMongoError):
+            raise NoHistogram from None
+        if (found := self.current(asked)) is None:
+            raise NoHistogram
+        return found
 
     async def _build(self, asked: ListQuery) -> None:
         """Build and keep a histogram. It is kept even if all callers have gone: the next one can use it."""
@@ -133,7 +135,7 @@ class Totals:
             )
         (row,) = reply["cursor"]["firstBatch"] or ({"keys": [], "counts": []},)
         if len(row["keys"]) > MAX_PAIRS:
-            raise TooManyPairs
+            raise NoHistogram
         histogram = Histogram(self._slots, row["keys"], row["counts"])
         return LiveHistogram(histogram, asked, reply["cursor"]["atClusterTime"], first)
 

@@ -1,16 +1,15 @@
-"""Checks the conditions of creations: their idempotency keys were not used, and their slugs are new.
-
-Unique indexes decide in the end. What they refuse is checked here before it is tried again.
+"""Checks the conditions of creations before every attempt: their idempotency keys were not used, and their
+slugs are new. Unique indexes refuse what changes in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from schemas.errors import SLUG_TAKEN, PreconditionFailed
+from schemas.errors import SLUG_TAKEN, PreconditionFailed, Unavailable
 from schemas.kind import Kind
 from service.store.records.idempotency import IdempotencyKeys
-from service.store.records.new_records import AlreadyCreated, NewRecord, Outcomes
+from service.store.records.new_records import NewRecord, Outcomes
 from service.store.records.slugs import Slugs
 
 
@@ -23,7 +22,8 @@ async def failed_conditions(
     used = await keys.used(key_of.values()) if key_of else ()
     taken = await slugs.stored(kind.plural, slug_of.values()) if slug_of else ()
     failed: Outcomes = {row: PreconditionFailed(SLUG_TAKEN) for row, slug in slug_of.items() if slug in taken}
-    return failed | {row: AlreadyCreated() for row, key in key_of.items() if key in used}
+    # Whoever sent the key is answered with the record of the request that was first, if it is still there.
+    return failed | {row: Unavailable() for row, key in key_of.items() if key in used}
 
 
 def without_rivals(kind: Kind, rows: Sequence[NewRecord]) -> list[NewRecord]:

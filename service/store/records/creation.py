@@ -12,7 +12,7 @@ from pymongo.errors import DuplicateKeyError
 
 from schemas import KINDS
 from schemas.caller import Caller
-from schemas.errors import Problem, Problems, Unavailable
+from schemas.errors import NO_PROBLEMS, Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_CONDITIONS, CreationConditions
 from service.changes.feed import ChangeFeed
@@ -23,12 +23,11 @@ from service.mongo.coalescing import Batcher
 from service.passwords import Passwords
 from service.store.links.category_tree import remove_twins
 from service.store.links.fanout import Fanout
-from service.store.links.resolving import Linked, LinkResolver
+from service.store.links.resolving import Linked, LinkResolver, copies_of
 from service.store.records.conditions import failed_conditions, without_rivals
 from service.store.records.drafting import CONFLICTS, Drafter
 from service.store.records.idempotency import IdempotencyKeys
 from service.store.records.new_records import (
-    AlreadyCreated,
     AlreadyImported,
     Created,
     Drafts,
@@ -51,11 +50,11 @@ class Creator:
         drafter: Drafter,
         passwords: Passwords,
         fanout: Fanout,
-        log: ChangeLog,
+        change_log: ChangeLog,
         keys: IdempotencyKeys,
     ) -> None:
         self._database, self._feed, self._drafter, self._passwords = database, feed, drafter, passwords
-        self._fanout, self._log, self._keys = fanout, log, keys
+        self._fanout, self._log, self._keys = fanout, change_log, keys
         self._import_turn = asyncio.Lock()
         """Batches of an import that describe the same new venue must create it once."""
         self.batchers = {
@@ -65,11 +64,9 @@ class Creator:
             for kind in KINDS
         }
 
-    async def create(
-        self, kind: Kind, data: Document, caller: Caller, problems: Problems | None = None
-    ) -> Document:
-        """Create a record; raises InvalidFields with all invalid values, including those in `problems`."""
-        return (await self.create_once(kind, data, caller, problems or Problems())).record
+    async def create(self, kind: Kind, data: Document, caller: Caller) -> Document:
+        """Create a record; raises InvalidFields with all invalid values."""
+        return (await self.create_once(kind, data, caller, NO_PROBLEMS)).record
 
     async def create_once(
         self,
@@ -79,7 +76,8 @@ class Creator:
         problems: Problems,
         conditions: CreationConditions = NO_CONDITIONS,
     ) -> Created:
-        """Create a record, unless another request with the same idempotency key is first."""
+        """Create a record, unless another request with the same idempotency key is first; raises
+        InvalidFields with all invalid values, including those in `problems`."""
         data = await self.with_hashed_password(data)
         row = NewRecord(data, caller, problems, conditions=conditions)
         created = await self.batchers[kind.plural].load(row)
@@ -87,7 +85,7 @@ class Creator:
             # The other one may also be the reason why this one is refused: a name that exists already.
             if conditions.key and (replay := await self._keys.replay(conditions.key)):
                 return replay
-            raise Unavailable if isinstance(created, AlreadyCreated) else created
+            raise created
         assert created is not None
         return Created(created)
 
@@ -155,7 +153,7 @@ class Creator:
         await self._drafter.complete(kind, others, expect_free=expect_free)
         await self._drafter.complete_linked(resolver.new)
         for row, record in drafts.items():
-            record.update(resolver.copies(resolved[row]))
+            record.update(copies_of(resolved[row]))
 
     async def _store(self, kind: Kind, drafts: Drafts, new: Linked) -> Outcomes:
         """Store records, and return what became of them. Those that conflict with other writers are missing:

@@ -8,42 +8,34 @@ from typing import Any, NamedTuple
 from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller
-from schemas.errors import InvalidFields, Problems
+from schemas.errors import NO_PROBLEMS, InvalidFields, Problems
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
 from schemas.kinds.event_representation import LINKED, is_locked
 from schemas.kinds.post import apply_role_limits
 from schemas.site import Site
-from schemas.values.slugs import slug_of
 from service.changes.feed import ChangeFeed
 from service.mongo.bulk_writes import UNSTORABLE, insert_each
 from service.mongo.client import Database, Row, Session, in_transaction
 from service.mongo.id_blocks import Ids
 from service.store.links.category_tree import CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
+from service.store.records.idempotency import IDEMPOTENCY_KEYS
 from service.store.records.parents import check_parent, parent_field
-from service.store.records.slugs import Slugs
+from service.store.records.slugs import Slugs, desired_slug
 from service.store.search import Vocabulary
 
-NO_PROBLEMS = Problems()
 CONFLICTS = (DuplicateKeyError, InvalidFields)
 """Another writer was first: it took the slug or the name, or deleted the parent."""
 Errors = dict[int, Exception]
 """Errors by the ids of the records that were not stored."""
 UNUSED = {"publish": 0, "publish_end": None, "live_end": None, "as_of": None}
 """The usage counters of a new record."""
-IDEMPOTENCY_KEYS = "idempotency_keys"
-"""Collection of the keys of creations that may be sent again."""
 FIRST_FIELDS = ("status", "hide_from_listings", "locked", "start_utc", "end_utc")
 """Where a document begins. MongoDB looks for each field of a filter from the beginning: searches, which read
 whole documents, are counted in a fifth less time."""
 PARENT = {"author": 1, "status": 1, "ancestors": 1}
 """Fields of a parent that decide whether it is allowed."""
-
-
-def desired_slug(kind: Kind, data: Mapping[str, Any]) -> str:
-    """The slug sent for a new record, or one made from its name."""
-    return slug_of(data.get("slug") or "", "") or slug_of(data[kind.name_field], kind.name)
 
 
 class Lookups(NamedTuple):

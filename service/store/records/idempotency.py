@@ -14,9 +14,10 @@ from schemas.site import Site
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database, Row
 from service.mongo.loaders import HIDDEN_FIELDS
-from service.store.records.drafting import IDEMPOTENCY_KEYS
 from service.store.records.new_records import Created, Drafts
 
+IDEMPOTENCY_KEYS = "idempotency_keys"
+"""The collection."""
 KEYS_KEPT_FOR = timedelta(hours=24)
 
 

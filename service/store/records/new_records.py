@@ -9,15 +9,11 @@ from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_CONDITIONS, CreationConditions
-from service.store.records.drafting import desired_slug
+from service.store.records.slugs import desired_slug
 
 
 class AlreadyImported(Exception):
     """The line was imported before."""
-
-
-class AlreadyCreated(Exception):
-    """Another request with the same idempotency key was first."""
 
 
 @dataclass(frozen=True, eq=False)

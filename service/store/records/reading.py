@@ -22,19 +22,14 @@ class Reader:
         self.heads = RecordLoader(database, HEAD_FIELDS)
         self.records = RecordLoader(database, HIDDEN_FIELDS)
 
-    async def find(self, kind: Kind, ref: Ref) -> Document:
-        """A record that is about to be changed, whoever may see it."""
-        if (record := await self.find_or_none(kind, ref)) is None:
-            raise NotFound(kind=kind.name)
-        return record
-
-    async def find_or_none(self, kind: Kind, ref: Ref) -> Document | None:
-        return await self._load(self.records, kind, ref)
-
-    async def _load(self, loader: RecordLoader, kind: Kind, ref: Ref) -> Document | None:
+    async def find(self, kind: Kind, ref: Ref, loader: RecordLoader | None = None) -> Document:
+        """A record, whoever may see it; raises NotFound."""
         if not kind.is_post:  # terms are shown with the number of their events
             await self._log.catch_up_counters()
-        return await self._feed.confirm(lambda: loader.load(kind.plural, ref))
+        record = await self._feed.confirm(lambda: (loader or self.records).load(kind.plural, ref))
+        if record is None:
+            raise NotFound(kind=kind.name)
+        return record
 
     async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
         """The records that exist of these ids."""
@@ -52,8 +47,7 @@ class Reader:
     async def _readable(
         self, loader: RecordLoader, kind: Kind, ref: Ref, caller: Caller, password: str | None
     ) -> Document:
-        if (record := await self._load(loader, kind, ref)) is None:
-            raise NotFound(kind=kind.name)
+        record = await self.find(kind, ref, loader)
         if record.get("status") == "trash":
             raise Trashed(kind=kind.name, was_seen=caller.saw(record))
         if not caller.sees(record):

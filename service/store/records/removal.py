@@ -32,9 +32,9 @@ class StatusChanges:
         updater: Updater,
         tree: CategoryTree,
         fanout: Fanout,
-        log: ChangeLog,
+        change_log: ChangeLog,
     ) -> None:
-        self._database, self._site, self._log = database, site, log
+        self._database, self._site, self._log = database, site, change_log
         self._updater, self._tree, self._fanout = updater, tree, fanout
 
     async def delete(

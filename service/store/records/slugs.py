@@ -6,11 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from cachetools import LRUCache, TTLCache
 
-from schemas.kind import Document
-from schemas.values.slugs import numbered
+from schemas.kind import Document, Kind
+from schemas.values.slugs import numbered, slug_of
 from service.mongo.client import Database, collections, find
 
 MAX_CACHED_SLUGS = 10_000
@@ -19,6 +20,11 @@ MAX_DIGITS = 7
 ALL_NUMBERS = range(1, 10**MAX_DIGITS)
 RESERVED_SECONDS = 30
 """How long a slug is reserved for a record that is about to be stored."""
+
+
+def desired_slug(kind: Kind, data: Mapping[str, Any]) -> str:
+    """The slug sent for a new record, or one made from its name."""
+    return slug_of(data.get("slug") or "", "") or slug_of(data[kind.name_field], kind.name)
 
 
 def likely_numbers(highest: int, count: int) -> Sequence[int]:

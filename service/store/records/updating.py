@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -13,7 +14,15 @@ from pymongo.errors import DuplicateKeyError
 
 from schemas import KINDS
 from schemas.caller import Caller
-from schemas.errors import DuplicateTermSlug, Forbidden, PreconditionFailed, Problems, Unavailable
+from schemas.errors import (
+    NO_PROBLEMS,
+    DuplicateTermSlug,
+    Forbidden,
+    NotFound,
+    PreconditionFailed,
+    Problems,
+    Unavailable,
+)
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
 from schemas.kinds.event_representation import changed_fields, is_locked
@@ -29,8 +38,8 @@ from service.mongo.loaders import HIDDEN_FIELDS, Ref
 from service.passwords import Passwords
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout, is_copied
-from service.store.links.resolving import Linked
-from service.store.records.drafting import NO_PROBLEMS, Drafter
+from service.store.links.resolving import Linked, copies_of
+from service.store.records.drafting import Drafter
 from service.store.records.reading import Reader
 
 MAX_UPDATE_ATTEMPTS = 100
@@ -52,7 +61,7 @@ class Updater:
         fanout: Fanout,
         log: ChangeLog,
     ) -> None:
-        self._database, self._reader, self._drafter, self._passwords = database, reader, drafter, passwords
+        self._database, self._drafter, self._passwords = database, drafter, passwords
         self._tree, self._fanout, self._log = tree, fanout, log
         self.find = reader.find
         self._locks: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
@@ -105,7 +114,9 @@ class Updater:
             raise PreconditionFailed
 
     async def _refuse(self, kind: Kind, ref: Ref, data: Document, caller: Caller, problems: Problems) -> None:
-        stored = await self._reader.find_or_none(kind, ref)
+        stored: Document | None = None
+        with suppress(NotFound):
+            stored = await self.find(kind, ref)
         # Messages must not reveal stored values that are protected or not the caller's to edit.
         own = stored if stored and caller.may_write(stored) and not is_locked(stored) else None
         lookups = await self._drafter.look_up(kind, [data])
@@ -116,7 +127,7 @@ class Updater:
         wanted = self._drafter.normalize(kind, data, caller, lookups, stored)
         links = lookups.resolver.resolve({name: data[name] for name in kind.links if name in data}, caller)
         await self._drafter.complete_linked(lookups.resolver.new)
-        wanted |= lookups.resolver.copies(links)
+        wanted |= copies_of(links)
         if kind is EVENT:
             wanted.pop("password", None)
             if "new_password" in wanted:
@@ -163,16 +174,16 @@ class Updater:
     async def _write(self, kind: Kind, update: Update, new: Linked) -> list[Document]:
         """Update a record; return its fan-out job if events embed what has changed. A job or new linked
         records are stored in the same transaction: a refused update leaves neither."""
-        copied = [update.query["_id"] for name in update.change["$set"] if is_copied(kind, name)][:1]
+        is_embedded = any(is_copied(kind, name) for name in update.change["$set"])
 
         async def write(session: Session) -> list[Document]:
             await self._drafter.insert_linked(new, session)
             await update_one(self._database[kind.plural], update, session)
-            return await self._fanout.enqueue(kind, copied, session)
+            return await self._fanout.enqueue(kind, [update.query["_id"]] if is_embedded else [], session)
 
         if "parent" in update.change["$set"]:
             return await self._tree.move(kind, update)
-        if new or copied:
+        if new or is_embedded:
             return await in_transaction(self._database, write)
         if failed := await self.batchers[kind.plural].load(update):
             raise failed

@@ -10,7 +10,7 @@ from schemas.kind import Document
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.doctor.values import is_number, is_time
-from service.store.records.drafting import IDEMPOTENCY_KEYS
+from service.store.records.idempotency import IDEMPOTENCY_KEYS
 
 
 async def _find(

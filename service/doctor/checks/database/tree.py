@@ -11,7 +11,8 @@ from schemas.kinds.category import CATEGORY
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.doctor.values import is_number
-from service.store.links.category_tree import chain
+from service.mongo.client import Session
+from service.store.links.fanout import new_version
 
 Tree = Mapping[int, Document]
 KEPT = {"parent": 1, "ancestors": 1, "version": 1}
@@ -28,7 +29,7 @@ async def find(scope: Scope) -> list[Finding]:
         above = chain(parents, id)
         if id not in moved and row.get("ancestors") != above:
             problem = f"its ancestors are {row.get('ancestors')!r:.80}, not {above}"
-            repair = partial(scope.tree.repair, CATEGORY, {})
+            repair = partial(_repair, scope, {})
             found.append(Finding(f"category {id}", problem, "ancestors", repair=repair))
     return found
 
@@ -74,12 +75,35 @@ def _misplaced(scope: Scope, tree: Tree, id: int, moved: Mapping[int, int]) -> F
     stored = tree[id].get("parent")
     reason = "is below it" if _exists(tree, stored) else "does not exist"
     problem = f"its parent {stored!r:.40} {reason}; it belongs below {moved[id] or 'none'}"
-    return Finding(f"category {id}", problem, "parent", repair=partial(_move, scope, id, moved))
+    return Finding(f"category {id}", problem, "parent", repair=partial(_repair, scope, moved))
 
 
-async def _move(scope: Scope, id: int, moved: Mapping[int, int]) -> None:
-    # All of them: none can be placed below a wrong parent.
-    for job in await scope.tree.repair(CATEGORY, moved):
+def chain(parents: Mapping[int, Any], id: int) -> list[int]:
+    """The ancestors of a category, the topmost first, as far as they exist."""
+    above: list[int] = []
+    while (id := parents[id]) in parents and id not in above:
+        above.insert(0, id)
+    return above
+
+
+async def _repair(scope: Scope, moved: Mapping[int, int]) -> None:
+    """Give categories other parents, all of them at once, since none can be placed below a wrong one, and all
+    categories the ancestors that follow from the parents."""
+    terms = scope.database[CATEGORY.plural]
+
+    async def work(session: Session) -> list[Document]:
+        for id, parent in moved.items():
+            await terms.update_one(
+                {"_id": id}, new_version({"parent": parent}, scope.site.now()), session=session
+            )
+        stored = {row["_id"]: row async for row in terms.find({}, KEPT, session=session)}
+        parents = {id: row.get("parent") for id, row in stored.items()}
+        for id, row in stored.items():
+            if row.get("ancestors") != (above := chain(parents, id)):
+                await terms.update_one({"_id": id}, {"$set": {"ancestors": above}}, session=session)
+        return await scope.fanout.enqueue(CATEGORY, moved, session)
+
+    for job in await scope.tree.locked(work):
         await scope.fanout.run(job)
 
 
