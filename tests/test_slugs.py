@@ -75,3 +75,20 @@ async def test_a_number_and_a_title_that_ends_with_it_at_once(pair: tuple[Api, A
         slugs += [event["slug"] for event in events]
     assert len(set(slugs)) == len(slugs) == 18
     assert all(slug.startswith("hall") for slug in slugs)
+
+
+async def test_long_slugs_that_end_like_a_number_differ(api: Api) -> None:
+    """Cut for its number, such a slug is the same as before."""
+    names = ["x" * 198 + "-2", "x" * 198 + " 2"]
+    event = await api.event(venue=[{"venue": name} for name in names])
+    slugs = [venue["slug"] for venue in event["venue"]]
+    assert slugs == ["x" * 198 + "-2", "x" * 198 + "-3"]
+
+
+async def test_the_first_number_after_very_many(api: Api) -> None:
+    """As events of generated data have them, or those whose names cannot be transliterated."""
+    rows = [{"_id": 1000 + number, "slug": numbered("event", number)} for number in range(1, 3001)]
+    await api.store.database["venues"].insert_many(rows)
+    venues = [await api.made("venues", venue="Event") for _ in range(2)]
+    assert [venue["slug"] for venue in venues] == ["event-3001", "event-3002"]
+    await api.store.database["venues"].delete_many({"_id": {"$gte": 1000}})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from cachetools import LRUCache, TTLCache
@@ -16,8 +15,10 @@ from service.mongo.client import Database, collections, find
 
 MAX_CACHED_SLUGS = 10_000
 """Number of slugs whose last number is remembered: most repeated names then need one query."""
-MAX_DIGITS = 7
-ALL_NUMBERS = range(1, 10**MAX_DIGITS)
+MAX_NUMBER = 2**24
+"""No slug has a higher number."""
+NUMBERS_PER_STEP = 32
+"""Numbers of a slug that one query looks up."""
 RESERVED_SECONDS = 30
 """How long a slug is reserved for a record that is about to be stored."""
 
@@ -32,24 +33,33 @@ def likely_numbers(highest: int, count: int) -> Sequence[int]:
     return sorted({1, *range(highest, highest + count + 1)})
 
 
-def is_numbered(slug: str) -> Document:
-    """A condition for the numbered forms of a slug, which may be cut if their numbers have many digits."""
-    numbers = [2 * 10**digits for digits in range(MAX_DIGITS)]
-    before = {numbered(slug, number).removesuffix(str(number)) for number in numbers}
-    return {"$or": [{"slug": {"$gte": f"{text}0", "$lt": f"{text}:"}} for text in before]}  # `:` follows 9
+def numbers_between(low: int, high: int) -> Sequence[int]:
+    """The numbers to look up next in a search between two numbers: powers of two as long as nothing is known,
+    otherwise a few at equal distances."""
+    if (low, high) == (1, MAX_NUMBER):
+        return [2**power for power in range(1, MAX_NUMBER.bit_length() - 1)]
+    return range(low + 1, high, -(-(high - low) // NUMBERS_PER_STEP))
+
+
+def forms(numbers: Mapping[str, Iterable[int]]) -> set[str]:
+    """The numbered forms of slugs."""
+    return {numbered(slug, number) for slug, many in numbers.items() for number in many}
 
 
 def choose(
-    needed: Mapping[str, int], numbers: Mapping[str, Sequence[int]], taken: Collection[str]
-) -> dict[str, list[int]]:
-    """The first free ones of some numbers of each slug, at most as many as are needed."""
-    chosen: dict[str, list[int]] = {}
-    taken = set(taken)
-    for slug, count in needed.items():
-        free = (number for number in numbers[slug] if numbered(slug, number) not in taken)
-        chosen[slug] = list(islice(free, count))
-        taken.update(numbered(slug, number) for number in chosen[slug])
-    return chosen
+    chosen: Mapping[str, list[int]],
+    needed: Mapping[str, int],
+    numbers: Mapping[str, Iterable[int]],
+    taken: set[str],
+) -> dict[str, int]:
+    """Choose free ones of some numbers of each slug, which are taken then; return how many are still missing.
+    Two numbers of a long slug may have the same form."""
+    for slug, many in numbers.items():
+        for number in many:
+            if len(chosen[slug]) < needed[slug] and (form := numbered(slug, number)) not in taken:
+                chosen[slug].append(number)
+                taken.add(form)
+    return {slug: count - len(chosen[slug]) for slug, count in needed.items() if count > len(chosen[slug])}
 
 
 class Slugs:
@@ -92,41 +102,47 @@ class Slugs:
     async def _reserve(self, plural: str, desired: Sequence[str], own: int | None) -> list[str]:
         needed = Counter(desired)
         highest = {slug: self._highest.get((plural, slug), 1) for slug in needed}
+        numbers: dict[str, Sequence[int]]
         numbers = {slug: likely_numbers(highest[slug], count) for slug, count in needed.items()}
-        forms = {numbered(slug, number) for slug, likely in numbers.items() for number in likely}
-        taken = await self._taken(plural, forms, own)
+        taken = await self._taken(plural, forms(numbers), own)
         # If the record with the highest number has gone, those before it may have gone, too.
-        unsure = {slug for slug, last in highest.items() if last > 1 and numbered(slug, last) not in taken}
-        while True:
-            taken |= await self._all_taken(plural, unsure, own)
-            numbers |= dict.fromkeys(unsure, ALL_NUMBERS)
-            chosen = choose(needed, numbers, taken)
-            if not (unsure := {slug for slug, count in needed.items() if len(chosen[slug]) < count}):
-                break
+        gone = {slug for slug, last in highest.items() if last > 1 and numbered(slug, last) not in taken}
+        numbers |= {slug: [1] for slug in gone}
+        chosen: dict[str, list[int]] = {slug: [] for slug in needed}
+        while short := choose(chosen, needed, numbers, taken):
+            first = await self._first_unused(plural, short, own, taken)
+            numbers = {slug: range(first[slug], first[slug] + count) for slug, count in short.items()}
+            taken |= await self._taken(plural, forms(numbers), own)
         for slug, free in chosen.items():
             self._highest[plural, slug] = free[-1]
             self._reserved.update(((plural, numbered(slug, number)), slug) for number in free)
         left = {slug: iter(free) for slug, free in chosen.items()}
         return [numbered(slug, next(left[slug])) for slug in desired]
 
+    async def _first_unused(
+        self, plural: str, slugs: Iterable[str], own: int | None, taken: set[str]
+    ) -> dict[str, int]:
+        """For each slug the number after the last one in use: a few queries for all of them, even for the
+        thousandth record of a name in a process that has not seen the others."""
+        bounds = dict.fromkeys(slugs, (1, MAX_NUMBER))
+        while numbers := {
+            slug: numbers_between(*both) for slug, both in bounds.items() if both[1] - both[0] > 1
+        }:
+            taken |= await self._taken(plural, forms(numbers), own)
+            for slug, looked_up in numbers.items():
+                low, high = bounds[slug]
+                free = next((number for number in looked_up if numbered(slug, number) not in taken), high)
+                bounds[slug] = (max(number for number in (low, *looked_up) if number < free), free)
+        return {slug: high for slug, (_, high) in bounds.items()}
+
     async def _taken(self, plural: str, slugs: Collection[str], own: int | None) -> set[str]:
         # Before the query: a record that is stored meanwhile may be missing from both.
         reserved = {slug for slug in slugs if (plural, slug) in self._reserved}
         return reserved | await self.stored(plural, slugs, own)
 
-    async def _all_taken(self, plural: str, slugs: Collection[str], own: int | None) -> set[str]:
-        """All numbered forms of some slugs that are taken."""
-        if not slugs:
-            return set()
-        reserved = {form for kind, form in list(self._reserved) if kind == plural}
-        return reserved | await self._stored(plural, {"$or": [*map(is_numbered, slugs)]}, own)
-
     async def stored(self, plural: str, slugs: Collection[str], own: int | None = None) -> set[str]:
         """The slugs that other records have."""
-        return await self._stored(plural, {"slug": {"$in": list(slugs)}}, own)
-
-    async def _stored(self, plural: str, query: Document, own: int | None) -> set[str]:
-        rows = await find(self._collection(plural), query, {"slug": 1})
+        rows = await find(self._collection(plural), {"slug": {"$in": list(slugs)}}, {"slug": 1})
         return {row["slug"] for row in rows if row["_id"] != own}
 
     def release(self, plural: str, records: Iterable[Document], failed: Container[int] = ()) -> None:
