@@ -32,8 +32,7 @@ async def differences(store: Store) -> list[str]:
 
 
 async def agrees(store: Store, seconds: float = 10.0) -> None:
-    """Waits until there is no difference. Fan-out jobs that refused requests have left are run as if they
-    were old."""
+    """Waits until there is no difference. Fan-out jobs that are left are run as if they were old."""
     found: list[str] = []
 
     async def clean() -> bool:

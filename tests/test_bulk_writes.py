@@ -87,7 +87,7 @@ async def test_updates_of_many_records_by_two_processes(pair: tuple[Api, Api]) -
     assert {(id, name): shown[id][name] for id, name in sent} == sent
     rows = pair[0].store.database["events"].find({}, {"version": 1})
     assert {row["version"] async for row in rows} == {1 + len(names)}, "each update is applied once"
-    assert pair[0].store.updater.batchers["events"].batches < len(sent) // 2
+    assert pair[0].store.updater.batcher.batches < len(sent) // 2
     await agrees(pair[0].store)
 
 

@@ -15,9 +15,11 @@ from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
+from service.mongo import write_clock
 from service.mongo.client import Session, in_transaction
 from service.store.links import fanout
 from service.store.links.fanout import FIELD, record_of
+from service.tokens import utc_now
 from tests.checker import LONG_AGO, agrees, differences, maintain_later, until
 from tests.conftest import Api
 from tests.samples import named
@@ -309,6 +311,28 @@ async def test_children_that_moved_up_are_followed_after_a_death(
     assert await differences(pair[1].store) == []
 
 
+async def test_a_job_that_fails_does_not_stop_the_others_of_its_change(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = (await api.made("categories", name="Top"))["id"]
+    child = (await api.made("categories", name="Child", parent=top))["id"]
+    event = await api.event(categories=[top, child])
+    update = api.store.fanout.update_copies
+
+    async def refused(kind: Kind, id: int) -> None:
+        if id == child:
+            raise WriteError("refused")
+        await update(kind, id)
+
+    monkeypatch.setattr(api.store.fanout, "update_copies", refused)
+    await api.delete(f"/categories/{top}")
+    _, shown = await api.get(f"/events/{event['id']}")
+    assert [category["id"] for category in shown["categories"]] == [child]
+    monkeypatch.undo()
+    await maintain_later(api.store)
+    assert await differences(api.store) == []
+
+
 async def test_a_job_is_only_there_when_its_change_is_made(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,11 +405,13 @@ async def test_a_job_that_fails_does_not_stop_the_others(api: Api, monkeypatch: 
 async def test_ages_of_jobs_do_not_depend_on_the_clock_of_a_service(
     api: Api, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
+    ahead = utc_now() + timedelta(hours=hours)
+    monkeypatch.setattr(write_clock, "_now", lambda: ahead)
+    await api.made("tags", name="one that moves the clock of writes")
+    await api.store.feed.catch_up()
     jobs, old = api.store.database["fanout_jobs"], datetime.now(UTC) - timedelta(minutes=2)
     await jobs.insert_one({"_id": "venue:1:x", "at": old})
-    now = api.store.site.now() + timedelta(hours=hours)
     await enqueued(api, VENUE, 2)
-    monkeypatch.setattr(type(api.store.site), "now", lambda _: now)
     await api.store.fanout.resume_abandoned()
     assert [record_of(job) async for job in jobs.find()] == ["venue:2"]
 

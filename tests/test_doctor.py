@@ -291,6 +291,23 @@ async def test_nothing_is_examined_while_a_restore_is_under_way(clean: Store) ->
         await removed("meta", MARKER)(clean.database)
 
 
+async def test_categories_with_wrong_parents_are_moved_once(clean: Store) -> None:
+    """Together, although each is found by itself; events that have them get one new version for each."""
+    async with dropped_after_a_failure(clean):
+        terms, events = clean.database["categories"], clean.database["events"]
+        wrong = {"_id": {"$in": [2, 3, 5]}}
+        versions = {row["_id"]: row["version"] async for row in terms.find(wrong)}
+        with_jazz = await events.find_one({"categories._id": 2})
+        await terms.update_many(wrong, {"$set": {"parent": 88}})
+        await examined(clean, repairs=True)
+        assert await examined(clean) == []
+        assert {row["_id"]: row["version"] - 1 async for row in terms.find(wrong)} == versions
+        assert with_jazz
+        moved = await events.find_one({"_id": with_jazz["_id"]})
+        assert moved
+        assert moved["version"] == with_jazz["version"] + 1
+
+
 async def test_all_damage_at_once(clean: Store) -> None:
     """What hides other damage is repaired by a first run, the rest by another."""
     async with dropped_after_a_failure(clean):

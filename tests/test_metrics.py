@@ -142,8 +142,8 @@ async def test_caches_tell_hits_from_misses(api: Api) -> None:
 
 async def test_batches_count_their_calls(api: Api) -> None:
     before = await scrape(api)
-    tags = await asyncio.gather(*(api.made("tags", name=f"Tag {n}") for n in range(20)))
-    await asyncio.gather(*(api.patch(f"/tags/{tag['id']}", {"description": "New"}) for tag in tags))
+    events = await asyncio.gather(*(api.event(f"Event {n}") for n in range(20)))
+    await asyncio.gather(*(api.patch(f"/events/{one['id']}", {"description": "New"}) for one in events))
     after = await scrape(api)
     for batch in ("creations", "updates"):
         assert after.since(before, "kalends_batched_calls_total", "batch")[batch,] == 20

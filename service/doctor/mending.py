@@ -37,7 +37,7 @@ async def mend(scope: Scope, kind: Kind, record: Document, fields: Document) -> 
     async def write(session: Session) -> list[Document]:
         changes = {name: one for name, one in change.items() if one}
         await scope.database[kind.plural].update_one(query, changes, session=session)
-        return await scope.fanout.enqueue(kind, [record["_id"]] * is_embedded, session)
+        return await scope.fanout.enqueue(kind, [record["_id"]] if is_embedded else [], session)
 
     for job in await in_transaction(scope.database, write):
         await scope.fanout.run(job)

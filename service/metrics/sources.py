@@ -47,6 +47,6 @@ def batches_of(store: Store) -> Mapping[str, Sequence[CountedBatches]]:
         "heads": [store.reader.heads.batcher],
         "records": [store.reader.records.batcher],
         "creations": list(store.creator.batchers.values()),
-        "updates": list(store.updater.batchers.values()),
+        "updates": [store.updater.batcher],
         "words": [store.vocabulary.batcher],
     }

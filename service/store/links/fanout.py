@@ -22,7 +22,7 @@ from schemas.kinds.event_representation import LINKED
 from schemas.site import Site
 from service.background import BackgroundTasks
 from service.changes.feed import ChangeFeed
-from service.mongo.client import Database, Session
+from service.mongo.client import Database, Session, aggregate
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 
 log = logging.getLogger("kalends.fanout")
@@ -97,9 +97,13 @@ class Fanout:
             task = self._tasks.start(self._run_all(jobs), f"fan-out of {record_of(jobs[0])}")
             await asyncio.wait({task}, timeout=INLINE_FANOUT_SECONDS)
 
-    async def _run_all(self, jobs: Sequence[Document]) -> None:
+    async def _run_all(self, jobs: Iterable[Document]) -> None:
+        """Run jobs; one that fails does not stop the others, and is left to the next maintenance run."""
         for job in jobs:
-            await self.run(job)
+            try:
+                await self.run(job)
+            except WriteError:
+                log.exception("fan-out job %s failed", job["_id"])
 
     async def run(self, job: Document) -> None:
         """Update the copies in all events, then delete the job."""
@@ -108,13 +112,9 @@ class Fanout:
         await self._jobs.delete_one({"_id": job["_id"]})
 
     async def resume_abandoned(self) -> None:
-        """Run the jobs that crashed processes have left; one that fails does not stop the others."""
-        async for job in self._jobs.aggregate([{"$match": {"at": {"$type": "date"}}}, *WITH_NOW]):
-            try:
-                if job["now"] - job["at"] > ABANDONED_AFTER:
-                    await self.run(job)
-            except WriteError:
-                log.exception("fan-out job %s failed; left to the next maintenance run", job["_id"])
+        """Run the jobs that crashed processes have left."""
+        jobs = await aggregate(self._jobs, [{"$match": {"at": {"$type": "date"}}}, *WITH_NOW])
+        await self._run_all(job for job in jobs if job["now"] - job["at"] > ABANDONED_AFTER)
 
     async def update_copies(self, kind: Kind, id: int, events: Sequence[int] | None = None) -> None:
         """Update the copies of a record, or remove them if it was deleted, in some events or in all."""

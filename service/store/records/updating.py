@@ -1,5 +1,5 @@
 """Updates records, the same way for every kind, with optimistic locking. Group commit: concurrent updates of
-different records form the next batch while one is being stored."""
+different events form the next batch while one is being stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 
 from pymongo.errors import DuplicateKeyError
 
-from schemas import KINDS
 from schemas.caller import Caller
 from schemas.errors import (
     NO_PROBLEMS,
@@ -45,7 +44,7 @@ from service.store.records.reading import Reader
 MAX_UPDATE_ATTEMPTS = 100
 """Attempts at an update that conflicts with other writers."""
 Saved = tuple[Document, list[Document]]
-"""An updated record, and its fan-out job if events embed what has changed."""
+"""An updated record, and its fan-out job, if events embed what has changed."""
 
 
 class Updater:
@@ -66,12 +65,9 @@ class Updater:
         self.find = reader.find
         self._locks: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
         """Locks by record: writers of the same one queue instead of retrying after version conflicts."""
-        self.batchers = {
-            kind.plural: Batcher[Update, Exception](
-                partial(update_each, database[kind.plural]), **GROUP_COMMIT
-            )
-            for kind in KINDS
-        }
+        self.batcher = Batcher[Update, Exception](
+            partial(update_each, database[EVENT.plural]), **GROUP_COMMIT
+        )
 
     async def update(
         self,
@@ -172,20 +168,20 @@ class Updater:
         return current.get(record["_id"], record), jobs
 
     async def _write(self, kind: Kind, update: Update, new: Linked) -> list[Document]:
-        """Update a record; return its fan-out job if events embed what has changed. A job or new linked
+        """Update a record; return its fan-out job, if events embed what has changed. A job or new linked
         records are stored in the same transaction: a refused update leaves neither."""
-        is_embedded = any(is_copied(kind, name) for name in update.change["$set"])
 
         async def write(session: Session) -> list[Document]:
             await self._drafter.insert_linked(new, session)
             await update_one(self._database[kind.plural], update, session)
+            is_embedded = any(is_copied(kind, name) for name in update.change["$set"])
             return await self._fanout.enqueue(kind, [update.query["_id"]] if is_embedded else [], session)
 
         if "parent" in update.change["$set"]:
             return await self._tree.move(kind, update)
-        if new or is_embedded:
+        if kind is not EVENT or new:
             return await in_transaction(self._database, write)
-        if failed := await self.batchers[kind.plural].load(update):
+        if failed := await self.batcher.load(update):
             raise failed
         return []
 

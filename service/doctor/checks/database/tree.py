@@ -86,22 +86,27 @@ def chain(parents: Mapping[int, Any], id: int) -> list[int]:
     return above
 
 
+def _has_parent(row: Document, parent: int) -> bool:
+    return is_number(row.get("parent")) and bool(row["parent"] == parent)
+
+
 async def _repair(scope: Scope, moved: Mapping[int, int]) -> None:
     """Give categories other parents, all of them at once, since none can be placed below a wrong one, and all
     categories the ancestors that follow from the parents."""
     terms = scope.database[CATEGORY.plural]
 
     async def work(session: Session) -> list[Document]:
-        for id, parent in moved.items():
-            await terms.update_one(
-                {"_id": id}, new_version({"parent": parent}, scope.site.now()), session=session
-            )
         stored = {row["_id"]: row async for row in terms.find({}, KEPT, session=session)}
-        parents = {id: row.get("parent") for id, row in stored.items()}
+        # An earlier repair may have moved them already.
+        left = {id: parent for id, parent in moved.items() if not _has_parent(stored.get(id, {}), parent)}
+        parents = {id: row.get("parent") for id, row in stored.items()} | left
+        for id, parent in left.items():
+            change = new_version({"parent": parent}, scope.site.now())
+            await terms.update_one({"_id": id}, change, session=session)
         for id, row in stored.items():
             if row.get("ancestors") != (above := chain(parents, id)):
                 await terms.update_one({"_id": id}, {"$set": {"ancestors": above}}, session=session)
-        return await scope.fanout.enqueue(CATEGORY, moved, session)
+        return await scope.fanout.enqueue(CATEGORY, left, session)
 
     for job in await scope.tree.locked(work):
         await scope.fanout.run(job)
