@@ -53,7 +53,7 @@ async def insert_events(
     terms = vocabulary(distinct, chance)
     numbers: dict[str, int] = {}
     for at in range(0, distinct, CHUNK):
-        numbers |= await store.vocabulary.numbers(set(terms[at : at + CHUNK]))
+        numbers |= await store.vocabulary.word_ids(set(terms[at : at + CHUNK]))
     numbers = {word: numbers[word] for word in terms}
     links = {kind.name: await linked(store, kind, size) for kind, size in SIZES}
     sample = {**EVENT.example, "timezone": "UTC", **dict.fromkeys(LINKED)}
