@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -35,12 +36,13 @@ class PageFinder:
 
     async def find(self, asked: ListQuery) -> Page:
         """The page, with a total from the histogram of the filter if the list is long and can have one."""
-        try:
-            return await (self._find(asked) if self._totals.can_build(asked) else self.count(asked))
-        except NoHistogram:
-            return await self.count(asked)
+        with suppress(NoHistogram):
+            if self._totals.can_build(asked):
+                return await self._find(asked)
+        return await self.count(asked)
 
     async def _find(self, asked: ListQuery) -> Page:
+        """The page, counted if the list is short; raises NoHistogram if it is long and cannot have one."""
         window = self._totals.window(asked)
         if asked.skip > MAX_SKIPPED:
             return await (self.count(asked) if window.cut else self._deep(asked, window))
@@ -49,7 +51,7 @@ class PageFinder:
             page = split(await self._read_batched(asked.counted(most + 1)))
             if page.total <= most:
                 return page
-            await self._totals.histogram(asked)
+            await self._totals.histogram(asked)  # built first: the page would become old meanwhile
         return await self._find_with_histogram(await self._bounded(asked), window)
 
     async def _find_with_histogram(self, asked: ListQuery, window: Window) -> Page:

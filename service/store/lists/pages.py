@@ -15,7 +15,7 @@ from service.mongo.client import Database, Result, collections
 from service.store.lists.event_filters import event_list
 from service.store.lists.other_filters import post_list, term_list
 from service.store.lists.page_finder import Page, PageFinder
-from service.store.lists.query import NO_LIMIT, ListQuery
+from service.store.lists.query import MAX_RECORDS, ListQuery
 from service.store.lists.resolver import FilterResolver
 from service.store.lists.scans import Scan, scan
 from service.store.lists.totals import Totals
@@ -85,7 +85,7 @@ class Lists:
     async def scan_all(self, kind: Kind) -> Scan:
         """Find all records of a kind, in the order of their ids."""
         everything = ListQuery(kind.plural, [], [("_id", 1)])
-        return await asyncio.to_thread(scan, self._collection(kind.plural), [everything], NO_LIMIT)
+        return await asyncio.to_thread(scan, self._collection(kind.plural), [everything], MAX_RECORDS)
 
     async def warm(self, caller: Caller) -> None:
         """Build the histogram of the default list of events if it is long."""

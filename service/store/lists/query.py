@@ -20,7 +20,7 @@ from service.mongo.loaders import HEAD_FIELDS
 
 Condition = dict[str, Any]
 Sort = list[tuple[str, int]]
-NO_LIMIT = 2**31
+MAX_RECORDS = 2**31
 """More than any list has, and within MongoDB's integers."""
 UNLOCKED: Condition = {"locked": {"$ne": True}}
 """Events without a password."""
@@ -81,7 +81,7 @@ class ListQuery:
     def pipeline(self) -> list[Condition]:
         """The aggregation pipeline of the page."""
         found: list[Condition] = [{"$match": self.filter}, {"$sort": dict(self.sort)}]
-        skipped = [{"$skip": min(self.skip, NO_LIMIT)}] if self.skip else []
+        skipped = [{"$skip": min(self.skip, MAX_RECORDS)}] if self.skip else []
         counted = (
             [{"$unionWith": {"coll": self.plural, "pipeline": [*self.count_stages]}}]
             if self.count_stages

@@ -19,7 +19,7 @@ from schemas.link_refs import Candidates, condition
 from schemas.site import Site
 from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
-from service.mongo.client import Database, aggregate, collections
+from service.mongo.client import Collection, Database, aggregate, collections
 from service.mongo.coalescing import Batcher
 from service.mongo.loaders import GROUPED_READS, HEAD_FIELDS, RecordLoader, aggregate_many
 from service.store.links.fanout import FIELD
@@ -65,7 +65,9 @@ class FilterResolver:
         self._cache: LRUCache[bytes, tuple[int, Any]] = LRUCache(
             MAX_CACHED_RECORDS, getsizeof=lambda entry: 10 + len(entry[1])
         )
-        self.circles = Batcher[Circle, list[int]](partial(find_venues, database), **GROUPED_READS)
+        self.circles = Batcher[Circle, list[int]](
+            partial(find_venues, collections(database)), **GROUPED_READS
+        )
         self.hits = self.misses = 0
 
     async def _cached(self, kind: Kind, wanted: Sequence[Any], load: Callable[[], Awaitable[Any]]) -> Any:
@@ -143,9 +145,11 @@ class FilterResolver:
         return [] if locked else [copy["_id"] for copy in found.get(field, ())]
 
 
-async def find_venues(database: Database, circles: Sequence[Circle]) -> dict[Circle, list[int]]:
+async def find_venues(
+    collection: Callable[[str], Collection], circles: Sequence[Circle]
+) -> dict[Circle, list[int]]:
     """The ids of the venues in circles, with one command for concurrent requests: different places are a
     quarter faster than with a command for each."""
     pipelines = [(VENUE.plural, circle.pipeline) for circle in circles]
-    found = await aggregate_many(collections(database), pipelines)
+    found = await aggregate_many(collection, pipelines)
     return {circle: rows[0]["ids"] for circle, rows in zip(circles, found, strict=True) if rows}
