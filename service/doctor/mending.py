@@ -8,7 +8,6 @@ from schemas.kind import Document, Kind
 from service.doctor.findings import REMOVED
 from service.doctor.scope import Scope
 from service.mongo.client import Session, in_transaction
-from service.store.links.fanout import is_copied
 
 HIDDEN = {
     *("tok", "text", "sort", "key", "claim", "parent", "ancestors", "point", "locked", "trashed_from"),
@@ -32,12 +31,11 @@ async def mend(scope: Scope, kind: Kind, record: Document, fields: Document) -> 
         if "version" not in values:
             change["$inc"] = {"version": 1}
     query = {name: as_read(record, name) for name in ("_id", "version", *fields)}
-    is_embedded = any(is_copied(kind, name) for name in values)
 
     async def write(session: Session) -> list[Document]:
         changes = {name: one for name, one in change.items() if one}
         await scope.database[kind.plural].update_one(query, changes, session=session)
-        return await scope.fanout.enqueue(kind, [record["_id"]] if is_embedded else [], session)
+        return await scope.fanout.enqueue_if_embedded(kind, record["_id"], values, session)
 
     for job in await in_transaction(scope.database, write):
         await scope.fanout.run(job)

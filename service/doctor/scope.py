@@ -14,10 +14,10 @@ from pymongo.errors import OperationFailure
 from schemas.errors import Problem
 from schemas.kind import Document
 from service.failures import brief
-from service.mongo.client import Collection, aggregate
+from service.mongo.client import Collection
 from service.store import Store
 from service.store.links.category_tree import CategoryTree
-from service.store.links.fanout import ABANDONED_AFTER, WITH_NOW, record_of
+from service.store.links.fanout import ABANDONED_AFTER, record_of
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 
@@ -74,7 +74,5 @@ class Scope:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _have_jobs(self, records: Many[str]) -> bool:
-        those: Document = {"$match": {"_id": {"$type": "string"}, "at": {"$type": "date"}}}
-        jobs = await aggregate(self.database["fanout_jobs"], [those, *WITH_NOW])
-        young = [job for job in jobs if job["now"] - job["at"] <= ABANDONED_AFTER]
-        return not {record_of(job) for job in young}.isdisjoint(records)
+        young = [job for job, age in await self.fanout.jobs_with_ages() if age <= ABANDONED_AFTER]
+        return not {record_of(job) for job in young if isinstance(job["_id"], str)}.isdisjoint(records)

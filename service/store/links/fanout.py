@@ -88,6 +88,13 @@ class Fanout:
             await self._jobs.insert_many(jobs, session=session)
         return jobs
 
+    async def enqueue_if_embedded(
+        self, kind: Kind, id: int, fields: Iterable[str], session: Session
+    ) -> list[Document]:
+        """Store a fan-out job for a record if events embed one of the fields that a transaction changes."""
+        is_embedded = any(is_copied(kind, name) for name in fields)
+        return await self.enqueue(kind, [id] if is_embedded else [], session)
+
     async def count_jobs(self) -> int:
         return await self._jobs.count_documents({})
 
@@ -113,8 +120,12 @@ class Fanout:
 
     async def resume_abandoned(self) -> None:
         """Run the jobs that crashed processes have left."""
+        await self._run_all([job for job, age in await self.jobs_with_ages() if age > ABANDONED_AFTER])
+
+    async def jobs_with_ages(self) -> list[tuple[Document, timedelta]]:
+        """All jobs that have a time, with their ages."""
         jobs = await aggregate(self._jobs, [{"$match": {"at": {"$type": "date"}}}, *WITH_NOW])
-        await self._run_all(job for job in jobs if job["now"] - job["at"] > ABANDONED_AFTER)
+        return [(job, job["now"] - job["at"]) for job in jobs]
 
     async def update_copies(self, kind: Kind, id: int, events: Sequence[int] | None = None) -> None:
         """Update the copies of a record, or remove them if it was deleted, in some events or in all."""

@@ -36,7 +36,7 @@ from service.mongo.coalescing import Batcher
 from service.mongo.loaders import HIDDEN_FIELDS, Ref
 from service.passwords import Passwords
 from service.store.links.category_tree import CategoryTree
-from service.store.links.fanout import Fanout, is_copied
+from service.store.links.fanout import Fanout
 from service.store.links.resolving import Linked, copies_of
 from service.store.records.drafting import Drafter
 from service.store.records.reading import Reader
@@ -174,8 +174,8 @@ class Updater:
         async def write(session: Session) -> list[Document]:
             await self._drafter.insert_linked(new, session)
             await update_one(self._database[kind.plural], update, session)
-            is_embedded = any(is_copied(kind, name) for name in update.change["$set"])
-            return await self._fanout.enqueue(kind, [update.query["_id"]] if is_embedded else [], session)
+            fields = update.change["$set"]
+            return await self._fanout.enqueue_if_embedded(kind, update.query["_id"], fields, session)
 
         if "parent" in update.change["$set"]:
             return await self._tree.move(kind, update)
