@@ -19,7 +19,7 @@ from schemas.kind import load
 from schemas.kinds.event_representation import LINKED
 from service.mongo.indexes import create_indexes
 from service.store import Store
-from service.store.links.fanout import copy_of
+from service.store.links.copies import copy_of
 
 CHUNK = 5000
 POPULAR = 1000

@@ -14,17 +14,18 @@ from pymongo.errors import WriteError
 from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
+from schemas.kinds.event_representation import LINK_FIELD
 from schemas.site import Site
 from service.mongo import write_clock
 from service.mongo.client import Session, in_transaction
 from service.store.links import fanout
-from service.store.links.fanout import FIELD, record_of
+from service.store.links.fanout import record_of
 from service.tokens import utc_now
 from tests.checker import LONG_AGO, agrees, differences, maintain_later, until
 from tests.conftest import Api
 from tests.samples import named
 
-LINKABLE = [kind for kind in KINDS if kind.name in FIELD]
+LINKABLE = [kind for kind in KINDS if kind.name in LINK_FIELD]
 POSTED = [kind for kind in LINKABLE if kind.is_post]
 Pair = tuple[Api, Api]
 every_linked = pytest.mark.parametrize("kind", LINKABLE, ids=named)
@@ -42,12 +43,12 @@ class Died(Exception):
 
 def to(kind: Kind, *ids: int) -> dict[str, Any]:
     """The body of an event that links to these records."""
-    return {FIELD[kind.name]: list(ids)}
+    return {LINK_FIELD[kind.name]: list(ids)}
 
 
 def shown(event: Any, kind: Kind) -> list[Any]:
     """The linked records of a kind in an event; one venue is shown without a list around it."""
-    found = event[FIELD[kind.name]]
+    found = event[LINK_FIELD[kind.name]]
     return found if isinstance(found, list) else [found]
 
 
@@ -128,8 +129,8 @@ async def test_a_draft_is_hidden_from_the_public_and_not_from_an_editor(
     assert await seen(editor, event, kind) == ["Old name"]
     assert await seen(roles["viewer"], event, kind) == ["Old name"]
     assert "Old name" not in str((await public.get(f"/events/{event['id']}"))[1])
-    assert await public.ids("events", **{FIELD[kind.name]: id}) == []
-    assert await editor.ids("events", **{FIELD[kind.name]: id}) == [event["id"]]
+    assert await public.ids("events", **{LINK_FIELD[kind.name]: id}) == []
+    assert await editor.ids("events", **{LINK_FIELD[kind.name]: id}) == [event["id"]]
     assert (await editor.patch(path, {"status": "publish"}))[0] == 200
     assert await seen(public, event, kind) == ["Old name"]
 
@@ -269,7 +270,7 @@ async def test_another_process_finishes_what_one_left_half_done(
     status, _ = await pair[0].patch(f"/{kind.plural}/{record['id']}", {kind.name_field: "New name"})
     assert status == 200
     events = pair[1].store.database["events"]
-    assert await events.count_documents({f"{FIELD[kind.name]}.{kind.name_field}": "New name"}) == 5
+    assert await events.count_documents({f"{LINK_FIELD[kind.name]}.{kind.name_field}": "New name"}) == 5
     await maintain_later(pair[1].store)
     assert await differences(pair[1].store) == []
 
@@ -399,6 +400,68 @@ async def test_a_job_that_fails_does_not_stop_the_others(api: Api, monkeypatch: 
     await maintain_later(api.store)
     copied = await api.store.database["events"].distinct("venue.venue")
     assert copied == ["New"]
+
+
+async def test_a_job_that_takes_long_is_left_to_the_process_that_runs_it(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does the maintenance of its own process wait for it."""
+    path, event = await linked(pair[0], VENUE)
+    for name in ("RENEWAL_SECONDS", "INLINE_FANOUT_SECONDS"):
+        monkeypatch.setattr(fanout, name, 0.02)
+    monkeypatch.setattr(fanout, "ABANDONED_AFTER", timedelta(seconds=2))
+    may_end, running = asyncio.Event(), list[int]()
+    for number, api in enumerate(pair):
+        linked_to = api.store.fanout._linked_to
+
+        async def waits(kind: Kind, id: int, linked_to: Any = linked_to, number: int = number) -> Any:
+            running.append(number)
+            await may_end.wait()
+            return await linked_to(kind, id)
+
+        monkeypatch.setattr(api.store.fanout, "_linked_to", waits)
+    assert (await pair[0].patch(path, {"venue": "New name"}))[0] == 200
+    await asyncio.sleep(2.5)
+    for api in pair:
+        await asyncio.wait_for(api.store.maintain(), 5)
+    assert running == [0]
+    may_end.set()
+    await until(lambda: agree(pair[1], event))
+
+
+async def agree(api: Api, event: Any) -> bool:
+    return await seen(api, event, VENUE) == ["New name"]
+
+
+async def test_maintenance_goes_on_while_an_abandoned_job_takes_long(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is taken over by one process, once."""
+    path, event = await linked(pair[0], VENUE)
+
+    async def dies(job: Any) -> None:
+        raise Died
+
+    monkeypatch.setattr(pair[0].store.fanout, "run", dies)
+    assert (await pair[0].patch(path, {"venue": "New name"}))[0] == 200
+    monkeypatch.undo()
+    monkeypatch.setattr(fanout, "INLINE_FANOUT_SECONDS", 0.02)
+    may_end, running = asyncio.Event(), list[int]()
+    for number, api in enumerate(pair):
+        run = api.store.fanout.run
+
+        async def runs(job: Any, run: Any = run, number: int = number) -> None:
+            running.append(number)
+            await may_end.wait()
+            await run(job)
+
+        monkeypatch.setattr(api.store.fanout, "run", runs)
+    await maintain_later(pair[1].store)
+    for api in pair:
+        await asyncio.wait_for(api.store.maintain(), 5)
+    assert running == [1]
+    may_end.set()
+    await until(lambda: agree(pair[0], event))
 
 
 @pytest.mark.parametrize("hours", [-1, 1])

@@ -13,10 +13,11 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from schemas import BY_NAME, CATEGORY, EVENT, KINDS, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
+from schemas.kinds.event_representation import LINK_FIELD
 from service.migrations.id_counters import raise_id_counters
 from service.mongo.indexes import INDEXES, create_indexes
 from service.store import Store
-from service.store.links.fanout import FIELD, copy_of
+from service.store.links.copies import copy_of
 from tests.samples import POSTS, named
 
 pytestmark = pytest.mark.slow
@@ -141,7 +142,7 @@ async def fill_events(store: Store, linked: dict[str, list[dict[str, Any]]]) -> 
         event["post_parent"] = created["_id"] if number % 100 == 7 else 0
         for name, found in linked.items():
             kind = BY_NAME[name]
-            event[FIELD[name]] = [copy_of(kind, found[number % LINKED])]
+            event[LINK_FIELD[name]] = [copy_of(kind, found[number % LINKED])]
         events.append(event)
     await store.database["events"].insert_many(events, ordered=False)
     return int(created["_id"])

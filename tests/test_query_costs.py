@@ -23,6 +23,7 @@ from schemas.site import Site
 from service.app import create_app
 from service.mongo.hello import Address, HelloConnection
 from service.store import Store, unstarted_store
+from service.store.links import fanout
 from service.store.lists import page_finder, totals
 from tests.conftest import Api
 
@@ -300,6 +301,19 @@ async def test_ids(api: Api, commands: Counter) -> None:
     given = [await api.store.ids.next("space") for _ in range(1_100)]
     assert given == [*range(2, 1_102)]
     assert len(sent := commands.take()) <= 6, sent
+
+
+async def test_a_fan_out_reads_every_event_a_few_times_only(
+    api: Api, store: Store, links: dict[str, int], commands: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many batches it needs: it does not read those before again."""
+    monkeypatch.setattr(fanout, "EVENTS_PER_COMMAND", 5)
+    commands.take()
+    before = await documents_read(store)
+    await api.patch(f"/venues/{links['venue']}", {"venue": "Another hall"})
+    assert len(sent := commands.take()) <= 2 * EVENTS / 5 + 20, sent
+    assert await documents_read(store) - before <= 2 * EVENTS + 20
+    assert await store.database["events"].distinct("venue.venue") == ["Another hall"]
 
 
 SAME, SEVERAL = ["Lecture"] * 40, [f"Lecture {number}" for number in range(40)]

@@ -24,6 +24,8 @@ from schemas.values.text_normalization import sort_key
 from schemas.values.zones import parse_zone
 
 LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGANIZER}
+LINK_FIELD = {kind.name: field for field, kind in LINKED.items()}
+"""Name of a kind -> the event field that links to it."""
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
 PROTECTED_FIELDS = ("description", "excerpt", "cost", "website", "image", *LINKED)
 """Fields that a protected event does not show without its password."""

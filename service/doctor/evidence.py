@@ -6,9 +6,9 @@ from typing import Any
 
 from schemas import EVENT
 from schemas.kind import Document, Kind
+from schemas.kinds.event_representation import LINK_FIELD
 from service.doctor.scope import Scope
 from service.migrations.recount import Counted, snapshot_time, usage_counters
-from service.store.links.fanout import FIELD
 
 UNSEEN = 1000
 """By how much a version is raised if the last one is not known: no cache may have the new one."""
@@ -16,7 +16,7 @@ UNSEEN = 1000
 
 async def copied(scope: Scope, kind: Kind, record: Document, name: str) -> Any:
     """The value of a field in a copy of the record; None if there is no copy."""
-    if not (field := FIELD.get(kind.name)):
+    if not (field := LINK_FIELD.get(kind.name)):
         return None
     query = {field: {"$elemMatch": {"_id": record["_id"]}}}
     event = await scope.collection(EVENT.plural).find_one(query, {f"{field}.$": 1})
@@ -56,7 +56,6 @@ async def original_name(scope: Scope, kind: Kind, record: Document) -> str:
 async def counted(scope: Scope, kind: Kind, record: Document) -> Document:
     """The usage counters of a record, counted now."""
     at = await snapshot_time(scope.database)
-    id = record["_id"]
-    return (
-        await usage_counters(Counted(scope.database, at), FIELD[kind.name], {"$gte": id, "$lte": id}, [id])
-    )[id]
+    id, field = record["_id"], LINK_FIELD[kind.name]
+    own = {"$gte": id, "$lte": id}
+    return (await usage_counters(Counted(scope.database, at), field, own, [id]))[id]

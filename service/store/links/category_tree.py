@@ -17,7 +17,8 @@ from service.changes.change import REMOVED_TERMS
 from service.changes.feed import ChangeFeed
 from service.mongo.bulk_writes import Update, update_one
 from service.mongo.client import Database, Session, find, in_transaction
-from service.store.links.fanout import Fanout, new_version
+from service.store.links.copies import new_version
+from service.store.links.fanout import Fanout
 
 LOCK = {"_id": "category-tree"}
 CIRCLE = Text("A category cannot be its own ancestor.")

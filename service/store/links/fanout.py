@@ -1,4 +1,4 @@
-"""Embedded copies of venues, organizers and terms in events, and the fan-out that keeps them current.
+"""Fan-out: keeps the copies of venues, organizers and terms in events current.
 
 A record that events embed is changed in a transaction that also stores a fan-out job. Then the job is run and
 deleted. If the process dies before, background maintenance of any process runs it: jobs are idempotent.
@@ -9,60 +9,47 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from array import array
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
 
 from pymongo.errors import PyMongoError, WriteError
 
 from schemas import BY_NAME, EVENT
 from schemas.errors import Unavailable
 from schemas.kind import Document, Kind
-from schemas.kinds.event_representation import LINKED
+from schemas.kinds.event_representation import LINK_FIELD, LINKED
 from schemas.site import Site
-from service.background import BackgroundTasks
+from service.background import BackgroundTasks, background_task
 from service.changes.feed import ChangeFeed
-from service.mongo.client import Database, Session, aggregate
+from service.mongo.client import FIRST_BATCH, Database, Session, aggregate
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
+from service.store.links.copies import (
+    CopyUpdate,
+    copied_fields,
+    load_linked,
+    outdated_copies,
+    removal,
+    replacement,
+    uses_of,
+)
 
 log = logging.getLogger("kalends.fanout")
 EVENTS_PER_COMMAND = 500
-"""Events updated per command."""
+"""Events updated per command: other writers get through, and a repeated job skips what is done."""
 INLINE_FANOUT_SECONDS = 2.0
 """How long a request waits for the fan-out to events; the rest runs in the background."""
 TOO_LARGE = (10334, 17419)
 """The server's error codes for a document above the size limit."""
 ABANDONED_AFTER = timedelta(seconds=10)
-"""A job older than this was probably left by a crashed process: maintenance runs it."""
+"""A job whose time is older was probably left by a crashed process: maintenance runs it."""
+RENEWAL_SECONDS = 3.0
+"""How often a process renews the time of a job that it runs."""
 WITH_NOW: list[Document] = [{"$set": {"now": "$$NOW"}}]
 """Reads jobs with MongoDB's time, which theirs is compared with: the clocks of services may differ."""
-FIELD = {name: field for field, name in EVENT.links.items()}
-"""Name of a kind -> the event field that links to it."""
-POST = ("author", "status", "date_utc", "modified_utc")
-"""Fields embedded for every kind of post."""
-
-
-def copy_of(kind: Kind, record: Document) -> Document:
-    """The embedded copy of a record: the fields needed to show it."""
-    kept = ("_id", "version", "slug", *kind.embedded_fields, *(POST if kind.is_post else ()))
-    return {name: record.get(name) for name in kept}
-
-
-def new_version(fields: Document, now: datetime) -> Document:
-    """An update that sets fields, raises the version, and never sets the time of change back, since clocks of
-    processes differ. A record may have changed before within the same second: it has no time of its own."""
-    return {
-        "$set": fields | {"has_own_time": False},
-        "$max": {"modified_utc": now},
-        "$inc": {"version": 1},
-    }
-
-
-def is_copied(kind: Kind, name: str) -> bool:
-    """Whether events embed this field of the records that they link to."""
-    return kind.name in FIELD and (
-        name == "slug" or name in kind.embedded_fields or (kind.is_post and name in POST)
-    )
+RENEWAL = {"$currentDate": {"at": True}}
 
 
 def record_of(job: Document) -> str:
@@ -79,6 +66,7 @@ class Fanout:
         self._events = database[EVENT.plural]
         self._jobs = database["fanout_jobs"]
         self._versions = RecordLoader(database, {"version": 1})
+        self._resuming: asyncio.Task[None] | None = None
 
     async def enqueue(self, kind: Kind, ids: Iterable[int], session: Session) -> list[Document]:
         """Store a fan-out job for each record that a transaction changes."""
@@ -92,7 +80,7 @@ class Fanout:
         self, kind: Kind, id: int, fields: Iterable[str], session: Session
     ) -> list[Document]:
         """Store a fan-out job for a record if events embed one of the fields that a transaction changes."""
-        is_embedded = any(is_copied(kind, name) for name in fields)
+        is_embedded = kind.name in LINK_FIELD and not set(fields).isdisjoint(copied_fields(kind))
         return await self.enqueue(kind, [id] if is_embedded else [], session)
 
     async def count_jobs(self) -> int:
@@ -105,22 +93,45 @@ class Fanout:
             await asyncio.wait({task}, timeout=INLINE_FANOUT_SECONDS)
 
     async def _run_all(self, jobs: Iterable[Document]) -> None:
-        """Run jobs; one that fails does not stop the others, and is left to the next maintenance run."""
         for job in jobs:
-            try:
-                await self.run(job)
-            except WriteError:
-                log.exception("fan-out job %s failed", job["_id"])
+            await self._try_to_run(job)
+
+    async def _try_to_run(self, job: Document) -> None:
+        """Run a job; if it is refused, it is left to a later maintenance run."""
+        try:
+            await self.run(job)
+        except WriteError:
+            log.exception("fan-out job %s failed", job["_id"])
 
     async def run(self, job: Document) -> None:
         """Update the copies in all events, then delete the job."""
         name, _, id = record_of(job).partition(":")
-        await self.update_copies(BY_NAME[name], int(id))
+        async with background_task(self._keep_renewing(job)):
+            await self.update_copies(BY_NAME[name], int(id))
         await self._jobs.delete_one({"_id": job["_id"]})
 
+    async def _keep_renewing(self, job: Document) -> None:
+        """Renew the time of a job, so that no process takes it for abandoned while it runs."""
+        while True:
+            await asyncio.sleep(RENEWAL_SECONDS)
+            with suppress(PyMongoError):
+                await self._jobs.update_one({"_id": job["_id"]}, RENEWAL)
+
     async def resume_abandoned(self) -> None:
-        """Run the jobs that crashed processes have left."""
-        await self._run_all([job for job, age in await self.jobs_with_ages() if age > ABANDONED_AFTER])
+        """Run the jobs that crashed processes have left in the background, but wait a little for them."""
+        if self._resuming is None or self._resuming.done():
+            self._resuming = self._tasks.start(self._resume_abandoned(), "abandoned fan-out jobs")
+        await asyncio.wait({self._resuming}, timeout=INLINE_FANOUT_SECONDS)
+
+    async def _resume_abandoned(self) -> None:
+        for job, age in await self.jobs_with_ages():
+            if age > ABANDONED_AFTER and await self._take_over(job):
+                await self._try_to_run(job)
+
+    async def _take_over(self, job: Document) -> bool:
+        """Renew the time of an abandoned job; return False if another process did so first."""
+        taken = await self._jobs.update_one({"_id": job["_id"], "at": job["at"]}, RENEWAL)
+        return taken.matched_count == 1
 
     async def jobs_with_ages(self) -> list[tuple[Document, timedelta]]:
         """All jobs that have a time, with their ages."""
@@ -129,67 +140,50 @@ class Fanout:
 
     async def update_copies(self, kind: Kind, id: int, events: Sequence[int] | None = None) -> None:
         """Update the copies of a record, or remove them if it was deleted, in some events or in all."""
-        among: Document = {} if events is None else {"_id": {"$in": events}}
         # Confirmed: if a new primary does not have the record yet, its copies must not be removed.
         record = await self._feed.confirm(lambda: self._database[kind.plural].find_one({"_id": id}))
-        await (self._replace_copies(kind, record, among) if record else self._remove_copies(kind, id, among))
+        now = self._site.now()
+        update = replacement(kind, record, now) if record else removal(kind, id, now)
+        ids = await self._feed.confirm(partial(self._linked_to, kind, id)) if events is None else events
+        for at in range(0, len(ids), EVENTS_PER_COMMAND):
+            await self._feed.catch_up()  # raises UnderRestore: a restore may have begun meanwhile
+            await self._update(update, list(ids[at : at + EVENTS_PER_COMMAND]))
 
-    async def refresh(self, events: Iterable[Document]) -> dict[int, Document]:
+    async def _linked_to(self, kind: Kind, id: int) -> Sequence[int]:
+        """The ids of all events that link to a record now, from an index alone. Who writes one later compares
+        its copies with the records itself."""
+        field = LINK_FIELD[kind.name]
+        query, events = {f"{field}._id": id}, self._events.delegate
+
+        def read() -> Sequence[int]:
+            rows = events.find(query, {"_id": 1}, hint=f"linked_{field}", batch_size=FIRST_BATCH)
+            return array("q", (row["_id"] for row in rows))
+
+        return await asyncio.to_thread(read)
+
+    async def _update(self, update: CopyUpdate, ids: Sequence[int]) -> None:
+        """Update the copies in some events; one by one if one of them would exceed the size limit."""
+        wanted = {**update.query, "_id": {"$in": ids}}
+        try:
+            await self._events.update_many(wanted, update.change, array_filters=update.array_filters)
+        except WriteError as error:
+            if update.smaller is None or error.code not in TOO_LARGE:
+                raise
+            single = update if len(ids) > 1 else update._replace(change=update.smaller, smaller=None)
+            for id in ids:
+                await self._update(single, [id])
+
+    async def refresh(self, events: Sequence[Document]) -> dict[int, Document]:
         """Compare the copies in events that were just written with the versions that linked records have now,
         and update outdated ones; return the events that had any. If MongoDB fails now, the events are stored
-        nevertheless, and background maintenance updates their copies."""
-        copies = [
-            (kind, copy, event["_id"])
-            for event in events
-            for field, kind in LINKED.items()
-            for copy in event.get(field, ())
-        ]
-        records = {(kind.plural, copy["_id"]) for kind, copy, _ in copies}
-        outdated: dict[int, Document | None] = {}
+        nevertheless: when their changes are counted, their copies are compared again."""
+        uses, outdated = uses_of(events), dict[int, Document | None]()
         try:
-            found = await self._feed.confirm(lambda: self._versions.load_many(records))
-            for kind, copy, event in copies:
-                if found.get((kind.plural, copy["_id"]), {}).get("version") != copy["version"]:
-                    await self.update_copies(kind, copy["_id"], [event])
+            records = await self._feed.confirm(partial(load_linked, self._versions, uses))
+            for (field, id), ids in outdated_copies(events, records, uses).items():
+                await self.update_copies(LINKED[field], id, ids)
+                for event in ids:
                     outdated[event] = await self._events.find_one({"_id": event}, HIDDEN_FIELDS)
         except (PyMongoError, Unavailable) as error:
-            log.warning("copies in new events are checked later: %s", error)
+            log.warning("copies in events that were just written are compared later: %s", error)
         return {id: event for id, event in outdated.items() if event}
-
-    async def _replace_copies(self, kind: Kind, record: Document, among: Document) -> None:
-        field, id, version = FIELD[kind.name], record["_id"], record["version"]
-        outdated = {"$elemMatch": {"_id": id, "version": {"$lt": version}}}
-        query = {f"{field}._id": id, field: outdated, **among}
-        filters = [{"copy._id": id, "copy.version": {"$lt": version}}]
-
-        def change(**other: Any) -> Document:
-            copy = copy_of(kind, record) | other
-            return new_version({f"{field}.$[copy]": copy}, self._site.now())
-
-        try:
-            await self._in_slices(EVENTS_PER_COMMAND, query, change(), filters)
-        except WriteError as error:
-            if error.code not in TOO_LARGE:
-                raise
-            # Events at the size limit get the copy without its description, all others the whole copy.
-            await self._in_slices(1, query, change(), filters, instead=change(description=None))
-
-    async def _remove_copies(self, kind: Kind, id: int, among: Document) -> None:
-        field = FIELD[kind.name]
-        change = {"$pull": {field: {"_id": id}}} | new_version({}, self._site.now())
-        await self._in_slices(EVENTS_PER_COMMAND, {f"{field}._id": id, **among}, change, None)
-
-    async def _in_slices(
-        self, size: int, query: Document, change: Document, filters: Any, instead: Any = None
-    ) -> None:
-        """Update in small batches: other writers get through, and a repeated run only does what is left."""
-        found = self._events.find(query, {"_id": 1})
-        # A restore may replace the records between two batches.
-        while ids := [row["_id"] for row in await self._feed.confirm(lambda: found.clone().to_list(size))]:
-            wanted = {**query, "_id": {"$in": ids}}
-            try:
-                await self._events.update_many(wanted, change, array_filters=filters)
-            except WriteError as error:
-                if instead is None or error.code not in TOO_LARGE:
-                    raise
-                await self._events.update_many(wanted, instead, array_filters=filters)

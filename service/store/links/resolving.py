@@ -20,7 +20,7 @@ from schemas.links import is_number
 from schemas.site import Site
 from service.mongo.client import Database, collections
 from service.mongo.loaders import HIDDEN_FIELDS, find_in_many
-from service.store.links.fanout import copy_of
+from service.store.links.copies import copy_of
 
 Linked = dict[str, list[Document]]
 """Records by the link field of events that links to them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from service.changes.feed import ChangeFeed
 from service.changes.usage_steps import Step, Use, after_steps
 from service.mongo.client import Database, collections
 from service.mongo.loaders import RecordLoader
+from service.store.links.copies import load_linked, outdated_copies
 from service.store.links.fanout import Fanout
 
 log = logging.getLogger("kalends.store")
@@ -50,22 +51,18 @@ class UsageCounters:
         uses = {use for _, its in steps for use in its}
         for _ in range(MAX_ATTEMPTS):
             # Confirmed: a record that a new primary does not have yet would never be counted.
-            records = await self._feed.confirm(partial(self._load, uses))
+            records = await self._feed.confirm(partial(load_linked, self._records, uses))
             if await self._update(records, steps, until):
                 break
         else:
             raise Unavailable
         # An event may embed a record that was changed meanwhile, and its writer may have died.
-        for (field, id), events in outdated_copies(changes, records, uses).items():
+        written = [change.new for change in changes if change.new]
+        for (field, id), events in outdated_copies(written, records, uses).items():
             try:
                 await self._fanout.update_copies(LINKED[field], id, events)
             except WriteError:  # an event at the size limit, which must not stop the change log
                 log.exception("copies of %s %d in events %s are outdated", LINKED[field].name, id, events)
-
-    async def _load(self, uses: Iterable[Use]) -> Records:
-        refs = {(field, id): (LINKED[field].plural, id) for field, id in uses}
-        found = await self._records.load_many(refs.values())
-        return {use: found[ref] for use, ref in refs.items() if ref in found}
 
     async def _update(
         self, records: Records, steps: Iterable[tuple[Timestamp, Mapping[Use, Step]]], until: Timestamp
@@ -106,18 +103,3 @@ class UsageCounters:
             hint=f"linked_{field}",
         )
         return last["end_utc"] if last else None
-
-
-def outdated_copies(
-    changes: Iterable[Change], records: Records, uses: Container[Use]
-) -> dict[Use, list[int]]:
-    """The uses whose records were deleted, or have another version now than the embedded one, with the ids of
-    the events."""
-    found: defaultdict[Use, list[int]] = defaultdict(list)
-    for event in (change.new for change in changes if change.new):
-        for field, copies in ((name, event.get(name) or ()) for name in LINKED):
-            for copy in copies:
-                use = (field, copy["_id"])
-                if use in uses and records.get(use, {}).get("version") != copy["version"]:
-                    found[use].append(event["_id"])
-    return found

@@ -10,7 +10,7 @@ from schemas import CATEGORY
 from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Kind
-from service.store.links.fanout import FIELD
+from schemas.kinds.event_representation import LINK_FIELD
 from service.store.lists.query import UNLOCKED, Condition, ListQuery, changed_after, ordered, visible
 from service.store.lists.resolver import FilterResolver
 
@@ -58,13 +58,13 @@ async def _used(resolver: FilterResolver, kind: Kind, caller: Caller, since: dat
     if caller.own is None:
         return public
     own = {"author": caller.own, "status": {"$nin": ["publish", "trash"]}, "end_utc": late, **UNLOCKED}
-    ids = await resolver.database["events"].distinct(f"{FIELD[kind.name]}._id", own)
+    ids = await resolver.database["events"].distinct(f"{LINK_FIELD[kind.name]}._id", own)
     return {"$or": [public, {"_id": {"$in": ids}}]}
 
 
 async def _secret(resolver: FilterResolver, kind: Kind, when: Condition) -> list[int]:
     """Ids of records that only protected events link to: counters include them, but the links are secret."""
-    field = f"{FIELD[kind.name]}._id"
+    field = f"{LINK_FIELD[kind.name]}._id"
     live = {"status": {"$ne": "trash"}} | when
     ids = await resolver.database["events"].distinct(field, {"locked": True} | live)
     if not ids:

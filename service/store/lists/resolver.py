@@ -13,6 +13,7 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, not_found
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
+from schemas.kinds.event_representation import LINK_FIELD
 from schemas.kinds.venue import VENUE
 from schemas.language import Text
 from schemas.link_refs import Candidates, condition
@@ -22,7 +23,6 @@ from service.changes.log import ChangeLog
 from service.mongo.client import Collection, Database, aggregate, collections
 from service.mongo.coalescing import Batcher
 from service.mongo.loaders import GROUPED_READS, HEAD_FIELDS, RecordLoader, aggregate_many
-from service.store.links.fanout import FIELD
 from service.store.lists.query import visible
 from service.store.search import Vocabulary
 
@@ -135,7 +135,7 @@ class FilterResolver:
 
     async def linked_ids(self, kind: Kind, name: str, event: int, caller: Caller) -> list[int]:
         """Ids that an event links to, none if it is protected; InvalidFields if the caller may not see it."""
-        field = FIELD[kind.name]
+        field = LINK_FIELD[kind.name]
         found = await self.database[EVENT.plural].find_one(
             {"$and": [{"_id": event}, visible(caller)]}, {field: 1, "password": 1}
         )

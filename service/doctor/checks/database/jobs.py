@@ -7,12 +7,13 @@ from functools import partial
 
 from schemas import BY_PLURAL
 from schemas.kind import Document
+from schemas.kinds.event_representation import LINK_FIELD
 from schemas.values.dates import EPOCH
 from service.changes.change import REMOVED_TERMS
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.doctor.values import CLOCK_ERROR, is_number, is_time
-from service.store.links.fanout import FIELD, WITH_NOW, record_of
+from service.store.links.fanout import WITH_NOW, record_of
 
 JOBS = "fanout_jobs"
 LEFT_AFTER = timedelta(minutes=2)
@@ -43,7 +44,7 @@ def _is_valid(job: Document) -> bool:
     if not isinstance(job["_id"], str):
         return False
     name, _, id = record_of(job).partition(":")
-    return name in FIELD and id.isascii() and id.isdigit()
+    return name in LINK_FIELD and id.isascii() and id.isdigit()
 
 
 async def _run(scope: Scope, job: Document) -> None:

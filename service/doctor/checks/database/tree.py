@@ -12,7 +12,7 @@ from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.scope import Scope
 from service.doctor.values import is_number
 from service.mongo.client import Session
-from service.store.links.fanout import new_version
+from service.store.links.copies import new_version
 
 Tree = Mapping[int, Document]
 KEPT = {"parent": 1, "ancestors": 1, "version": 1}

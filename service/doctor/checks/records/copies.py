@@ -15,7 +15,7 @@ from service.doctor.evidence import last_fact
 from service.doctor.findings import Finding, RecordCheck
 from service.doctor.scope import Scope
 from service.doctor.values import is_number
-from service.store.links.fanout import copy_of
+from service.store.links.copies import copy_of
 
 FULL_BYTES = 14_000_000
 """An event that would be larger than this may have copies without descriptions."""

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from schemas.kind import Document, Kind
+from schemas.kinds.event_representation import LINK_FIELD
 from service.doctor.findings import Finding, RecordCheck
 from service.doctor.scope import Scope
 from service.doctor.values import are_counters
 from service.migrations.recount import Counted, snapshot_time, usage_counters
-from service.store.links.fanout import FIELD
 
 NAMES = {
     "publish": "number of events",
@@ -28,7 +28,7 @@ async def find(scope: Scope, kind: Kind, records: Sequence[Document]) -> list[Fi
     if not ids:
         return []
     between = {"$gte": ids[0], "$lte": ids[-1]}
-    counted = await usage_counters(Counted(scope.database, at), FIELD[kind.name], between, ids)
+    counted = await usage_counters(Counted(scope.database, at), LINK_FIELD[kind.name], between, ids)
     found = []
     for record in records:
         stored, right = record["events"], counted[record["_id"]]
