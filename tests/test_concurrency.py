@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 import pytest
@@ -485,3 +486,44 @@ async def test_the_time_of_a_child_does_not_go_back_when_its_parent_is_deleted(a
     stored = await terms.find_one({"_id": child})
     assert stored
     assert (stored["parent"], stored["modified_utc"], stored["has_own_time"]) == (0, later, False)
+
+
+@pytest.mark.parametrize("path", ["/events?", "/changes?since={token}&kinds=events&"])
+@pytest.mark.parametrize("filter", ["venue={venue}", "organizer={organizer}", "categories={category}"])
+async def test_a_filter_is_not_read_in_vain_while_other_records_of_its_kind_change(
+    pair: tuple[Api, Api], monkeypatch: pytest.MonkeyPatch, path: str, filter: str
+) -> None:
+    """During every read another one is changed; once also a category comes below the one of the filter."""
+    reader, writer = pair
+    linked = {"venue": {"venue": "Hall"}, "organizer": {"organizer": "Club"}, "categories": ["Music"]}
+    names = {
+        "token": (await reader.get("/changes"))[1]["next"],
+        "venue": (event := await writer.event("Concert", **linked))["venue"]["id"],
+        "organizer": event["organizer"][0]["id"],
+        "category": event["categories"][0]["id"],
+    }
+    other = await writer.event(
+        "Gig", categories=["Jazz"], venue={"venue": "Club"}, organizer={"organizer": "B"}
+    )
+    jazz = other["categories"][0]["id"]
+    paths = [
+        f"/venues/{other['venue']['id']}",
+        f"/organizers/{other['organizer'][0]['id']}",
+        f"/categories/{jazz}",
+    ]
+    lists, moves, numbers = reader.store.lists, [{"parent": names["category"]}], count()
+    query = lists.query
+
+    async def changes_afterwards(*arguments: Any) -> Any:
+        found = await query(*arguments)
+        for changed in paths:
+            assert (await writer.patch(changed, {"description": f"{next(numbers)}"}))[0] == 200
+        if moves:
+            assert (await writer.patch(paths[2], moves.pop()))[0] == 200
+        return found
+
+    monkeypatch.setattr(lists, "query", changes_afterwards)
+    status, page = await reader.get((path + filter).format(**names))
+    assert status == 200, page
+    ids = {one["id"] for one in page.get("changes", page.get("events"))}
+    assert ids == {event["id"], other["id"]} if "categories" in filter else {event["id"]}

@@ -53,7 +53,8 @@ class Lists:
         read: Callable[[ListQuery], Awaitable[Result]],
     ) -> Result:
         """Translate query parameters, and run a read that ends with `feed.catch_up`. Records that filters
-        name may come from a cache: if one of them turns out to have changed, all is done again."""
+        name may come from a cache: if one of their kind turns out to have changed, and the query is another
+        one now, all is done again."""
 
         async def attempt() -> Result:
             for _ in range(MAX_ATTEMPTS):
@@ -61,6 +62,8 @@ class Lists:
                 asked = await self.query(kind, query, caller, problems)
                 result = await read(asked)
                 if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
+                    return result
+                if (await self.query(kind, query, caller, problems)).encoded == asked.encoded:
                     return result
             raise Unavailable
 
