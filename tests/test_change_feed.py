@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bson import ObjectId, Timestamp
+from bson.datetime_ms import DatetimeMS
 from pymongo import ReadPreference
 from pymongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 
@@ -16,6 +17,8 @@ from schemas.caller import EVERYBODY
 from schemas.errors import NotFound, UnderRestore
 from schemas.kind import load
 from schemas.site import Site
+from service.changes import feed
+from service.changes.change import parse
 from service.changes.feed import CHECKPOINT, ChangeFeed
 from service.changes.restores import MARKER
 from service.mongo import client, write_clock
@@ -383,3 +386,56 @@ async def test_a_restore_has_ended_only_when_caches_are_dropped(store: Store) ->
     assert not store.is_usable
     feed.restores.notice()
     assert store.is_usable
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"categories": [{"_id": 1}]},
+        {"categories": [{"name": "Music"}]},
+        {"categories": 1},
+        {"start_utc": None},
+        {"end_utc": "2027-06-01"},
+        {"end_utc": DatetimeMS(2**60)},
+        {"date_utc": DatetimeMS(-(2**60))},
+    ],
+    ids=str,
+)
+async def test_an_event_that_another_program_has_written_stops_nothing(
+    api: Api, written: dict[str, Any]
+) -> None:
+    """Whatever is wrong with it: later changes are seen, counted and logged, and shown to all who do not ask
+    for the event itself."""
+    await api.event("Concert", categories=["Music"])
+    category = (await api.get("/categories"))[1]["categories"][0]["id"]
+    token = (await api.get("/changes"))[1]["next"]
+    events = api.store.database["events"]
+    stored = await events.find_one({}) or {}
+    await events.insert_one({**stored, "_id": 1000, "slug": "by-hand", "status": "draft", **written})
+    gig = await api.event("Gig", categories=[category])
+    status, page = await api.get("/categories")
+    assert (status, [one["count"] for one in page["categories"]]) == (200, [2])
+    status, page = await api.get(f"/changes?since={token}&kinds=events&status=publish")
+    assert (status, [change["id"] for change in page["changes"]][-1:]) == (200, [gig["id"]])
+
+
+async def test_a_failure_while_changes_are_read_loses_none_of_them(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was taken from the stream is read again from another one."""
+    await api.event("Concert")
+    assert (await api.get("/events"))[1]["total"] == 1
+    failures = iter([True, True])
+
+    def parse_later(change_event: Any) -> Any:
+        if next(failures, False):
+            raise ValueError("cannot be parsed")
+        return parse(change_event)
+
+    monkeypatch.setattr(feed, "parse", parse_later)
+    events = api.store.database["events"]
+    stored = await events.find_one({}) or {}
+    await events.insert_one({**stored, "_id": 1000, "slug": "by-hand"})
+    with pytest.raises(ValueError, match="cannot be parsed"):
+        await api.store.feed.catch_up()
+    assert (await api.get("/events"))[1]["total"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -74,6 +75,7 @@ def parse(change_event: ChangeEvent) -> Change:
     links, steps = frozenset[Use](), dict[Use, Step]()
     if plural == EVENT.plural and new is not None:
         try:
+            _require_times(was or new, new)
             links, steps = _links_of(was or {}) | _links_of(new), steps_of(was, new)
         except (KeyError, TypeError, AttributeError):
             was = new = None
@@ -90,6 +92,13 @@ def _facts(change_event: ChangeEvent) -> tuple[Facts | None, Facts | None]:
     last = change_event.get("updateDescription", {}).get("updatedFields", {}).get("last_change")
     was, now = (last.get(name) if isinstance(last, dict) else None for name in ("was", "now"))
     return (was, was | now) if isinstance(was, dict) and isinstance(now, dict) else (None, None)
+
+
+def _require_times(*states: Facts) -> None:
+    """Raise TypeError unless an event has a start and an end: another program may have written it."""
+    times = (state.get(name) for state in states for name in ("start_utc", "end_utc"))
+    if not all(isinstance(time, datetime) for time in times):
+        raise TypeError
 
 
 def _update_action(was: Facts | None, new: Facts | None) -> str:

@@ -12,13 +12,12 @@ from time import monotonic
 import pymongo.database
 from bson import ObjectId, Timestamp
 from pymongo.command_cursor import CommandCursor
-from pymongo.errors import PyMongoError
 
 from schemas import KINDS
 from schemas.errors import Problem, Unavailable
 from service.changes.change import PIPELINE, Change, parse
 from service.changes.restores import Restores
-from service.mongo.client import HISTORY_LOST, Database, Result, Row, close_stream, utc
+from service.mongo.client import HISTORY_LOST, LENIENT, Database, Result, Row, close_stream, utc
 from service.mongo.coalescing import Batcher
 from service.mongo.write_clock import Clock, WriteClock
 
@@ -35,7 +34,7 @@ class ChangeFeed:
     as long as it stays the same, everything that was read from the database is still current."""
 
     def __init__(self, database: Database) -> None:
-        self._database: pymongo.database.Database[Row] = database.delegate
+        self._database: pymongo.database.Database[Row] = database.delegate.with_options(LENIENT)
         self._stream: CommandCursor[Row] | None = None
         self.clock = WriteClock(self._database)
         self.restores = Restores()
@@ -127,7 +126,7 @@ class ChangeFeed:
             clock, is_new, changes = await self.clock.read(), False, list[Change]()
             if self._stream is None or clock != self.clock.last:
                 is_new, changes = await asyncio.to_thread(self._read, clock)
-        except PyMongoError as error:
+        except Exception as error:  # the stream is not used again: what was taken from it is lost
             await self.close()
             is_lost = getattr(error, "code", None) == HISTORY_LOST and not self.has_lost_changes
             if not was_open:

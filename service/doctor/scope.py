@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection as Many
+from contextlib import suppress
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.errors import BSONError
 from pymongo.errors import OperationFailure
 
 from schemas.errors import Problem
 from schemas.kind import Document
-from service.failures import brief
-from service.mongo.client import Collection
+from service.mongo.client import LENIENT, Collection
 from service.store import Store
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import ABANDONED_AFTER, record_of
 from service.store.records.slugs import Slugs
 from service.store.search import Vocabulary
 
-LENIENT: CodecOptions[dict[str, Any]] = CodecOptions(
-    datetime_conversion=DatetimeConversion.DATETIME_AUTO, unicode_decode_error_handler="replace"
-)
-"""Values that are not valid are to be found, instead of stopping the reader."""
 POLL_SECONDS = 0.25
 JOB_SECONDS = ABANDONED_AFTER.total_seconds() + 10
 """How long to wait for a fan-out job: older ones are resumed by the next maintenance of any process."""
@@ -45,8 +40,6 @@ class Scope:
     def __init__(self, store: Store) -> None:
         self.store, self.site, self.database, self.fanout = store, store.site, store.database, store.fanout
         self.tree, self.slugs = CategoryTree(store.database, store.site, store.fanout), Slugs(store.database)
-        self.log_problem = ""
-        """Why the change log could not be updated the last time."""
         self.pending: dict[tuple[str, int], Document] = {}
         """Changes that would repair records, so that what follows from the damage is not found as well."""
         self.numbers: dict[str, int] = {}
@@ -64,11 +57,8 @@ class Scope:
     async def catch_up(self, records: Many[str] = ()) -> None:
         """Wait for the background work: count and log all changes, and let young fan-out jobs of records
         finish."""
-        try:
+        with suppress(*MALFORMED, OperationFailure, Problem):  # damage that other checks find
             await self.store.log.update()
-            self.log_problem = ""
-        except (*MALFORMED, OperationFailure, Problem) as error:  # damage that other checks find
-            self.log_problem = f"{type(error).__name__}: {brief(error)}"
         deadline = monotonic() + JOB_SECONDS
         while records and monotonic() < deadline and await self._have_jobs(records):  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)

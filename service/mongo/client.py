@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pymongo
 from bson import Timestamp
+from bson.codec_options import CodecOptions, DatetimeConversion
 from motor.motor_asyncio import (
     AsyncIOMotorClient,
     AsyncIOMotorClientSession,
@@ -46,6 +47,10 @@ Database = AsyncIOMotorDatabase[Row]
 Collection = AsyncIOMotorCollection[Row]
 Session = AsyncIOMotorClientSession
 Result = TypeVar("Result")
+LENIENT: CodecOptions[Row] = CodecOptions(
+    datetime_conversion=DatetimeConversion.DATETIME_AUTO, unicode_decode_error_handler="replace"
+)
+"""How to read what other programs may have written: a value that is not valid does not stop the reader."""
 
 
 def collections(database: Database) -> Callable[[str], Collection]:

@@ -146,8 +146,9 @@ class Fanout:
         update = replacement(kind, record, now) if record else removal(kind, id, now)
         ids = await self._feed.confirm(partial(self._linked_to, kind, id)) if events is None else events
         for at in range(0, len(ids), EVENTS_PER_COMMAND):
-            await self._feed.catch_up()  # raises UnderRestore: a restore may have begun meanwhile
-            await self._update(update, list(ids[at : at + EVENTS_PER_COMMAND]))
+            batch = list(ids[at : at + EVENTS_PER_COMMAND])
+            # Confirmed: a restore may have begun to replace the records.
+            await self._feed.confirm(partial(self._update, update, batch))
 
     async def _linked_to(self, kind: Kind, id: int) -> Sequence[int]:
         """The ids of all events that link to a record now, from an index alone. Who writes one later compares

@@ -97,7 +97,9 @@ class Changes:
         query: Document = {"_id": {"$gt": since}}
         if len(kinds) < len(KINDS):
             query["kind"] = {"$in": [kind.plural for kind in kinds]}
-        return await self._collection(LOG).find(query).sort("_id", 1).to_list(limit)
+        # Without a batch size the rest of a long log would be sent after the first hundred rows.
+        found = self._collection(LOG).find(query).sort("_id", 1).limit(limit).batch_size(limit)
+        return await found.to_list(limit)
 
     async def _visible(
         self,
