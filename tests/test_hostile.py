@@ -30,12 +30,11 @@ from schemas.links import PostLinks, TermLinks
 from schemas.text_fields import FreeText, Html, MailAddress, Name, Numeral, PlainText, SlugText, WebAddress
 from service.http import rate_limits
 from tests.conftest import Api, MakeApi
-from tests.samples import POSTS, TERMS, named
+from tests.samples import POSTS, TERMS, TIMES, named
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=named)
 every_post = pytest.mark.parametrize("kind", POSTS, ids=named)
 
-TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 
@@ -553,6 +552,23 @@ async def test_dates_at_the_edge_of_the_years_are_answered_in_every_zone(make_ap
         wrong += [] if status == 200 else [(timezone, "list", page)]
         await api.store.database["events"].delete_many({})
     assert not wrong, listed(wrong)
+
+
+@pytest.mark.parametrize("timezone", ["UTC-12", "America/New_York", "UTC", "UTC+14"])
+@pytest.mark.parametrize("strict", ["0", "1"])
+async def test_filters_by_the_first_and_the_last_day_there_is_let_everything_pass(
+    make_api: MakeApi, timezone: str, strict: str
+) -> None:
+    """People send them for "without a beginning" and "without an end"."""
+    api = await make_api(timezone=timezone)
+    event = await api.event()
+    passed = [("start_date", "end_date"), ("starts_after", "starts_before"), ("ends_after", "ends_before")]
+    for after, before in passed:
+        query = {after: "0001-01-01", before: "9999-12-31", "strict_dates": strict}
+        assert await api.ids("events", **query) == [event["id"]], query
+        query = {after: "9999-12-31", before: "0001-01-01", "strict_dates": strict}
+        assert await api.ids("events", **query) == [], query
+    assert await api.ids("venues", modified_after="0001-01-01") == await api.ids("venues")
 
 
 async def test_dates_at_the_edge_of_the_years_are_shown_after_a_move_to_another_zone(

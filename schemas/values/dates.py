@@ -11,10 +11,11 @@ from functools import lru_cache
 from typing import cast
 
 from schemas.language import Text
-from schemas.values.zones import Zone
+from schemas.values.zones import MIDNIGHT, Zone
 
 MAX_DATE_CHARS = 64
 EPOCH = datetime(1970, 1, 1)
+FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
 CALENDAR = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)"
     r"(?P<time>[ T](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?"
@@ -49,6 +50,18 @@ class Moment:
     def day(self, zone: Zone) -> date:
         """The date as written; for an instant, the date in the zone."""
         return (self.wall or self.in_zone(zone)).date()
+
+    def bound(self, zone: Zone, edge: time | None = None) -> datetime:
+        """The instant in UTC as the bound of a filter, or that of the edge of the day. Up to 9999-12-31 means
+        without an end, although in zones west of UTC that day ends in a year that does not exist."""
+        try:
+            return self.utc(zone) if edge is None else self._edge_of_day(zone, edge)
+        except ValueError:
+            return FIRST if cast(datetime, self.wall or self.instant) < EPOCH else LAST
+
+    def _edge_of_day(self, zone: Zone, edge: time) -> datetime:
+        # If clocks are set back at midnight, the last hour of the day occurs twice: it ends with the second.
+        return zone.to_utc(zone.edge_of_day(self.day(zone), edge), is_last=edge != MIDNIGHT)
 
 
 def parse_moment(value: object, now: datetime, zone: Zone) -> Moment:

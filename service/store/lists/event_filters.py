@@ -14,7 +14,7 @@ from schemas.kinds.event_representation import LINKED
 from schemas.kinds.venue import VENUE
 from schemas.site import Site
 from schemas.values.dates import Moment, parse_moment
-from schemas.values.zones import MIDNIGHT, Zone
+from schemas.values.zones import Zone
 from service.store.lists.query import (
     UNLOCKED,
     Condition,
@@ -57,8 +57,8 @@ async def event_list(
     if query.get("include"):
         conditions.append({"_id": {"$in": query["include"]}})
     else:
-        dates = date_conditions(query, resolver.site, problems)
-    conditions += changed_after(query, resolver.site, problems)
+        dates = date_conditions(query, resolver.site)
+    conditions += changed_after(query, resolver.site)
     conditions += [{name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None]
     conditions += await _links(resolver, query, caller, problems)
     if parent := query.get("post_parent"):
@@ -92,7 +92,7 @@ def cancelled(caller: Caller, since: datetime, statuses: list[str] | None) -> Co
     return trashed if caller.sees_all else trashed | {"$or": seen}
 
 
-def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:
+def date_conditions(query: Mapping[str, Any], site: Site) -> list[Condition]:
     """Bounds on start and end. Without a `starts_*` or `ends_*` filter the list covers the next two years,
     unless events of any date are wanted."""
     sent = {name: query[name] for name in DATES if query.get(name) is not None}
@@ -100,16 +100,11 @@ def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) ->
         now, end = _default_window(site.now(), site.zone)
         sent.setdefault("start_date", now)
         sent.setdefault("end_date", end)
-    conditions = []
+    is_strict, conditions = bool(query.get("strict_dates")), []
     for name, moment in sent.items():
         field, by_day, edge, by_instant = DATES[name]
-        strict = bool(query.get("strict_dates"))
-        try:
-            bound = moment.utc(site.zone) if strict else _edge_of_day(moment, edge, site)
-        except ValueError as error:
-            problems[name] = error.args[0]
-            continue
-        operator = by_instant if strict else by_day
+        operator = by_instant if is_strict else by_day
+        bound = moment.bound(site.zone, None if is_strict else edge)
         conditions.append({field: {operator: bound}})
         # No event ends before it starts, so bound the other field, too: it narrows the index scan.
         if field == "end_utc" and operator.startswith("$l"):
@@ -122,12 +117,6 @@ def date_conditions(query: Mapping[str, Any], site: Site, problems: Problems) ->
 @lru_cache(1)
 def _default_window(now: datetime, zone: Zone) -> tuple[Moment, Moment]:
     return Moment(instant=now), parse_moment("now +2 years", now, zone)
-
-
-def _edge_of_day(moment: Moment, edge: time, site: Site) -> datetime:
-    # If clocks are set back at midnight, the last hour of the day occurs twice: the day ends with the second.
-    shown = site.zone.edge_of_day(moment.day(site.zone), edge)
-    return site.zone.to_utc(shown, is_last=edge != MIDNIGHT)
 
 
 def unlocked(caller: Caller) -> list[Condition]:

@@ -24,7 +24,7 @@ async def post_list(
     conditions: list[Condition] = []
     with problems.gather():
         conditions.append(visible(caller, query.get("status")))
-    conditions += changed_after(query, resolver.site, problems)
+    conditions += changed_after(query, resolver.site)
     if query.get("event") is not None:
         with problems.gather():
             ids = await resolver.linked_ids(kind, "event", query["event"], caller)
@@ -82,7 +82,7 @@ async def term_list(
     resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
     await resolver.log.catch_up_counters()  # terms are shown with the number of their events
-    conditions = changed_after(query, resolver.site, problems)
+    conditions = changed_after(query, resolver.site)
     for name, operator in (("include", "$in"), ("exclude", "$nin")):
         if query.get(name):
             with problems.gather():

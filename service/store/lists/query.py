@@ -12,7 +12,7 @@ from typing import Any
 import bson
 
 from schemas.caller import Caller
-from schemas.errors import InvalidFields, Problems
+from schemas.errors import InvalidFields
 from schemas.language import Text
 from schemas.site import Site
 from service.changes.list_fields import FACTS, SEARCHED, Facts
@@ -128,15 +128,10 @@ def visible(caller: Caller, statuses: list[str] | None = None) -> Condition:
     return {"status": "publish"}
 
 
-def changed_after(query: Mapping[str, Any], site: Site, problems: Problems) -> list[Condition]:
+def changed_after(query: Mapping[str, Any], site: Site) -> list[Condition]:
     """The condition of `modified_after`. Unlike the dates of events it is a moment, not a day."""
-    if (moment := query.get("modified_after")) is None:
-        return []
-    try:
-        return [{"modified_utc": {"$gt": moment.utc(site.zone)}}]
-    except ValueError as error:
-        problems["modified_after"] = error.args[0]
-        return []
+    moment = query.get("modified_after")
+    return [{"modified_utc": {"$gt": moment.bound(site.zone)}}] if moment else []
 
 
 def fields_of(conditions: Iterable[Mapping[str, Any]]) -> frozenset[str]:
