@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
+from typing import Any
 
 import pytest
+from pymongo.errors import AutoReconnect
 
+from schemas import EVENT
+from schemas.kind import Kind
+from schemas.kinds.event_representation import LINKED
 from schemas.values.slugs import numbered, slug_of
 from tests.conftest import Api
+from tests.samples import TIMES
 
 SLUGS = [
     ("Österreich ÄÖÜ_ß", "osterreich-aou_ss", "accents are left out"),
@@ -92,3 +98,28 @@ async def test_the_first_number_after_very_many(api: Api) -> None:
     venues = [await api.made("venues", venue="Event") for _ in range(2)]
     assert [venue["slug"] for venue in venues] == ["event-3001", "event-3002"]
     await api.store.database["venues"].delete_many({"_id": {"$gte": 1000}})
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["create", "update"])
+async def test_slugs_of_what_could_not_be_created_are_free_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    """The database fails when the last one of several new records is prepared; then it is sent again."""
+    path = "/events" if is_new else f"/events/{(await api.event('Old'))['id']}"
+    vocabulary = api.store.vocabulary
+    prepare = vocabulary.all_searchable
+
+    async def fail_for_the_last(kind: Kind, *arguments: Any) -> Any:
+        if kind is LINKED[list(EVENT.links)[-1]]:
+            raise AutoReconnect("connection closed")
+        return await prepare(kind, *arguments)
+
+    links = {"venue": {"venue": "Hall"}, "organizer": {"organizer": "Club"}, "tags": ["Rock"]}
+    body = {"title": "Concert", "slug": "concert", **TIMES, **links}
+    monkeypatch.setattr(vocabulary, "all_searchable", fail_for_the_last)
+    assert (await api.send("POST", path, body))[0] == 503
+    monkeypatch.undo()
+    status, event = await api.send("POST", path, body)
+    assert status < 300, event
+    slugs = [event["slug"], event["venue"]["slug"], event["organizer"][0]["slug"], event["tags"][0]["slug"]]
+    assert slugs == ["concert", "hall", "club", "rock"]

@@ -84,19 +84,20 @@ class Vocabulary:
 
     async def _learn(self, asked: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
         """Find or create the ids of words that are not cached, for all concurrent callers."""
-        words = set().union(*asked)
-        found = {word: self._known[word] for word in words if word in self._known}
+        words, known = set().union(*asked), self._known
+        found = {word: known[word] for word in words if word in known}
         # Most of them are stored already: this process is younger than the vocabulary.
         found |= await self._stored([word for word in words if word not in found])
         found |= await self._added([word for word in words if word not in found])
-        self._known.update(found)
-        for word in list(islice(self._known, max(0, len(self._known) - MAX_CACHED_WORDS))):
-            del self._known[word]
+        known.update(found)
+        for word in list(islice(known, max(0, len(known) - MAX_CACHED_WORDS))):
+            del known[word]
         return {each: {word: found[word] for word in each} for each in asked}
 
     def forget(self) -> None:
-        """Drop all cached words: after a restore they may have other ids."""
-        self._known.clear()
+        """Drop all cached words: after a restore they may have other ids. What is being looked up now is not
+        kept, either."""
+        self._known = {}
 
     async def _stored(self, words: list[str]) -> dict[str, int]:
         rows = self._words.find({"_id": {"$in": words}}, {"n": 1}) if words else None

@@ -115,8 +115,7 @@ class Creator:
                         new = {}
                 outcomes |= refused | await self._store(kind, drafts, new)
             except DuplicateKeyError:  # another import has created the same linked record
-                ids = {record["_id"] for record in drafts.values()}
-                self._drafter.slugs.release(kind.plural, drafts.values(), ids)
+                self._drafter.release(kind, drafts.values())
         return outcomes | {row: Unavailable() for row in rows if row not in outcomes}
 
     async def _draft_all(
@@ -151,7 +150,11 @@ class Creator:
             await self._drafter.complete(kind, kept, keep_slugs=True)
         others = [record for row, record in drafts.items() if not row.new_slug(kind)]
         await self._drafter.complete(kind, others, expect_free=expect_free)
-        await self._drafter.complete_linked(resolver.new)
+        try:
+            await self._drafter.complete_linked(resolver.new)
+        except BaseException:
+            self._drafter.release(kind, drafts.values())
+            raise
         for row, record in drafts.items():
             record.update(copies_of(resolved[row]))
 

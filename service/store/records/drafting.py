@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from pymongo.errors import DuplicateKeyError
@@ -97,15 +98,22 @@ class Drafter:
         try:
             found = await self.vocabulary.all_searchable(kind, records)
         except BaseException:
-            self.slugs.release(kind.plural, records, {record["_id"] for record in records})
+            self.release(kind, records)
             raise
         for record, searchable in zip(records, found, strict=True):
             record.update(searchable)
 
     async def complete_linked(self, new: Linked) -> None:
-        """Complete the records that events create by linking to them."""
-        for field, records in new.items():
-            await self.complete(LINKED[field], records)
+        """Complete the records that events create by linking to them: all of them or none."""
+        with ExitStack() as releases:
+            for field, records in new.items():
+                await self.complete(LINKED[field], records)
+                releases.callback(self.release, LINKED[field], records)
+            releases.pop_all()
+
+    def release(self, kind: Kind, records: Collection[Document]) -> None:
+        """End the reservation of the slugs of complete records that are not stored."""
+        self.slugs.release(kind.plural, records, {record["_id"] for record in records})
 
     async def insert_linked(self, new: Linked, session: Session | None = None) -> None:
         """Store new linked records, before the events that link to them; raises DuplicateKeyError."""

@@ -122,8 +122,6 @@ class Updater:
         lookups = await self._drafter.look_up(kind, [data])
         wanted = self._drafter.normalize(kind, data, caller, lookups, stored)
         links = lookups.resolver.resolve({name: data[name] for name in kind.links if name in data}, caller)
-        await self._drafter.complete_linked(lookups.resolver.new)
-        wanted |= copies_of(links)
         if kind is EVENT:
             wanted.pop("password", None)
             if "new_password" in wanted:
@@ -133,6 +131,8 @@ class Updater:
             if "password" in wanted:
                 wanted["locked"] = is_locked(wanted)
         wanted["slug"] = await self._new_slug(kind, stored, wanted, data)
+        await self._drafter.complete_linked(lookups.resolver.new)
+        wanted |= copies_of(links)
         if not (fields := changed_fields(kind, stored, wanted, caller)):
             return stored, []
         if any(name in kind.search_fields for name in fields):
@@ -156,10 +156,10 @@ class Updater:
         return await self._drafter.slugs.free(kind.plural, desired, stored["_id"])
 
     async def _save(self, kind: Kind, stored: Document, fields: Document, new: Linked) -> Saved:
+        fields |= last_change_of(kind, stored, stored | fields)
         change: Document = {"$set": fields, "$inc": {"version": 1}}
         if "key" in fields or "parent" in fields:
             change["$unset"] = {"claim": ""}  # the claim on the name that was made at creation
-        fields |= last_change_of(kind, stored, stored | fields)
         query = {"_id": stored["_id"], "version": stored["version"]}
         jobs = await self._write(kind, Update(query, change), new)
         record = after(stored, change)
