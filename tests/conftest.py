@@ -141,7 +141,7 @@ async def make_api(aiohttp_client: Any, store: Store) -> AsyncIterator[MakeApi]:
 
     async def make(token: str = "", **settings: Any) -> Api:
         chosen = replace(Settings(), **settings)
-        own = Store(store.client, store.database, site_of(chosen))
+        own = Store(store.database, site_of(chosen))
         own.started = True
         made.append(own)
         return Api(await aiohttp_client(Served(chosen, own)), own, token)

@@ -1276,7 +1276,7 @@ async def test_basic_takes_any_user_name(roles: Roles, name: str) -> None:
 
 async def test_revoked_token_ends_everywhere_within_five_seconds(roles: Roles, store: Store) -> None:
     """The second store stands for another process: it knows the token, and is not told."""
-    other = Store(store.client, store.database, Site())
+    other = Store(store.database, Site())
     editor = roles["editor"]
     ids = await table.role_ids(store)
     known = await other.tokens.caller(editor.token)

@@ -27,12 +27,12 @@ from service.store import Store
 from tests.checker import lose_changes, until
 from tests.conftest import Api, MakeApi
 from tests.mirror import Get, Mirror
+from tests.samples import TIMES
 from tests.test_faults import running
 from tests.wire import connected
 
 Pair = tuple[Api, Api]
 Told = list[tuple[str, str, int]]
-TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 STATUSES = ("publish", "publish", "draft", "private", "trash")
 
 

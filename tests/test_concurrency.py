@@ -20,9 +20,8 @@ from service.migrations.id_counters import raise_id_counters
 from service.store import open_store
 from tests.checker import agrees, differences
 from tests.conftest import Api
-from tests.samples import POSTS, TERMS, named
+from tests.samples import POSTS, TERMS, TIMES, named
 
-TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 Answer = tuple[int, Any]
 every_post = pytest.mark.parametrize("kind", POSTS, ids=named)
 every_term = pytest.mark.parametrize("kind", TERMS, ids=named)

@@ -56,7 +56,7 @@ NOT_COMPARED = {"fanout_jobs", "idempotency_keys"}
 async def examined(store: Store, *, repairs: bool = False) -> list[str]:
     """The lines that a run prints; it has a store of its own, as the command has."""
     lines: list[str] = []
-    own = Store(store.client, store.database, store.site)
+    own = Store(store.database, store.site)
     try:
         run = Examination(Scope(own), repairs=repairs, report=lines.append, show=lambda done: None)
         await run.run(STAGES)

@@ -11,11 +11,11 @@ import pytest
 from aiohttp import ClientSession
 
 from tests.conftest import Store
+from tests.samples import TIMES
 from tests.test_faults import running
 
 ROUNDS = 40
 WRITERS = 4
-TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 
 
 @pytest.fixture

@@ -20,8 +20,7 @@ from service.mongo.bulk_writes import insert_each
 from service.store import Store
 from tests.checker import agrees
 from tests.conftest import Api
-
-TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
+from tests.samples import TIMES
 
 
 def rows_of(store: Store, number: int = 5) -> list[ImportRow]:

@@ -23,12 +23,11 @@ from service.progress import Progress
 from service.store import Store
 from tests.checker import agrees, until
 from tests.conftest import Api
-from tests.samples import SAMPLES, named
+from tests.samples import SAMPLES, TIMES, named
 
 pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parent.parent
-TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 HALL = {"venue": "Grand Hall", "city": "Springfield", "geo_lat": 48.0, "geo_lng": 7.8}
 Body = Mapping[str, Any]
 

@@ -43,7 +43,7 @@ async def test_indexes_are_made_once_however_often_and_by_however_many(store: St
 
 async def test_four_processes_may_start_on_an_empty_database(store: Store) -> None:
     expected = await indexes_of(store)
-    fresh = Store(store.client, store.client[f"{store.database.name}_fresh"], store.site)
+    fresh = Store(store.client[f"{store.database.name}_fresh"], store.site)
     try:
         await asyncio.gather(*(create_indexes(fresh.database) for _ in range(4)))
         assert await indexes_of(fresh) == expected

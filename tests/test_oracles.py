@@ -50,7 +50,7 @@ async def fresh(store: Store, zone: str = "UTC") -> AsyncIterator[Store]:
     """A store without events, on a site of its own."""
     for name in ("events", "venues", "words"):
         await store.database[name].delete_many({})
-    own = Store(store.client, store.database, Site(zone=parse_zone(zone), max_per_page=1000))
+    own = Store(store.database, Site(zone=parse_zone(zone), max_per_page=1000))
     try:
         yield own
     finally:

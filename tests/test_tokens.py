@@ -52,7 +52,7 @@ async def test_an_expired_token_is_refused(store: Store, with_token: Callable[[s
 
 async def test_tokens_of_several_commands_are_numbered_without_gaps(store: Store) -> None:
     first = await store.tokens.issue("a", Role.ADMIN)
-    other = Store(store.client, store.database, store.site)
+    other = Store(store.database, store.site)
     assert (await other.tokens.issue("b", Role.ADMIN)).id == first.id + 1
     await other.close()
 

@@ -19,9 +19,9 @@ from service.store.records.drafting import Drafter
 from service.store.records.updating import Updater
 from tests.checker import agrees, differences, lose_changes
 from tests.conftest import Api
+from tests.samples import TIMES
 
 Pair = tuple[Api, Api]
-TIMES = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
 LINKS: dict[str, Any] = {
     "venue": {"venue": "Hall"},
     "organizer": {"organizer": "Club"},

@@ -52,8 +52,9 @@ CLOSE_SECONDS = 1.0
 class Store:
     """Records of all kinds, their lists, and access tokens."""
 
-    def __init__(self, client: Client, database: Database, site: Site) -> None:
-        self.client, self.database, self.site = client, database, site
+    def __init__(self, database: Database, site: Site) -> None:
+        self.client: Client = database.client
+        self.database, self.site = database, site
         self.started = False
         self._instance: UUID | None = None
         self._tasks, self.passwords = BackgroundTasks(), Passwords()
@@ -161,7 +162,7 @@ async def unstarted_store(
     listeners hear of every command that is sent to MongoDB."""
     client = connect(uri, listeners)
     try:
-        store = Store(client, client[name], site)
+        store = Store(client[name], site)
         try:
             yield store
         finally:

@@ -116,7 +116,7 @@ async def replayed(group: str, callers: Mapping[str | None, Api]) -> tuple[list[
 @pytest.mark.parametrize("group", GROUPS)
 async def test_answers_agree_with_the_reference(aiohttp_client: Any, store: Store, group: str) -> None:
     site = RecordingSite(zone=parse_zone(GROUPS[group]))
-    own = Store(store.client, store.database, site)
+    own = Store(store.database, site)
     own.started = True
     client = await aiohttp_client(create_app(Settings(auth="token"), own))
     tokens = {role.value: await own.tokens.create(role.value, role) for role in Role}
