@@ -67,7 +67,7 @@ async def records_of(store: Store, kind: Kind, ids: Iterable[int]) -> AsyncItera
     for at in range(0, len(all_ids), BATCH):
         batch = all_ids[at : at + BATCH]
         keys = await imported.keys_of(kind, batch)
-        for record in await store.fetch(kind, batch):
+        for record in await store.find_many(kind, batch):
             key = {"import_key": keys[record["_id"]]} if record["_id"] in keys else {}
             yield {**record, **key}
 

@@ -434,16 +434,16 @@ async def test_a_feed_that_breaks_off_is_seen_to_be_incomplete(
 ) -> None:
     for number in range(60):
         await api.event(f"Event {number}")
-    fetch = api.store.fetch
+    find_many = api.store.find_many
 
     async def failing(kind: Any, ids: Any) -> Any:
         if len(failing_calls) > 1:
             raise ConnectionResetError
         failing_calls.append(ids)
-        return await fetch(kind, ids)
+        return await find_many(kind, ids)
 
     failing_calls: list[Any] = []
-    monkeypatch.setattr(api.store, "fetch", failing)
+    monkeypatch.setattr(api.store, "find_many", failing)
     with pytest.raises(Exception, match=r"payload|Connection|Response"):
         async with api.client.get(api.store.site.namespace + "/events.ics") as answer:
             await answer.read()

@@ -396,7 +396,7 @@ async def test_reading_and_writing_one_record_reads_few(profiled: Filled) -> Non
         await store.create(kind, data | {"slug": "new"}, EVERYBODY)
         await store.head(kind, record["_id"], EVERYBODY, None)
         await store.head(kind, record["slug"], EVERYBODY, None)
-        await store.fetch(kind, [record["_id"]])
+        await store.find_many(kind, [record["_id"]])
         changes = load(kind.body_schema, {kind.name_field: f"Renamed {kind.name}"}, store.site, partial=True)
         await store.update(kind, record["_id"], changes, EVERYBODY)
         await store.delete(kind, record["_id"], EVERYBODY)

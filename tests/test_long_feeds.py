@@ -40,15 +40,15 @@ def after_fetches(
     api: Api, number: int, work: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Do some work when a feed has read this many batches of records."""
-    fetch, calls = api.store.fetch, Counter[str]()
+    find_many, calls = api.store.find_many, Counter[str]()
 
     async def counted(kind: Any, ids: Any) -> Any:
-        calls["fetch"] += 1
-        if calls["fetch"] == number:
+        calls["find_many"] += 1
+        if calls["find_many"] == number:
             await work()
-        return await fetch(kind, ids)
+        return await find_many(kind, ids)
 
-    monkeypatch.setattr(api.store, "fetch", counted)
+    monkeypatch.setattr(api.store, "find_many", counted)
 
 
 async def test_a_long_feed_is_the_list_in_its_order(api: Api, events: list[Any]) -> None:

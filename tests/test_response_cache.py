@@ -54,7 +54,7 @@ class Changing:
 
     site = Site()
 
-    async def fetch(self, kind: Any, ids: Any) -> list[dict[str, Any]]:
+    async def find_many(self, kind: Any, ids: Any) -> list[dict[str, Any]]:
         return [{"_id": id, "version": 2, "status": "draft", "author": 1} for id in ids]
 
 

@@ -108,7 +108,7 @@ class ListPages:
         """The record that was just moved to the trash, if that can be undone."""
         if page.value("notice") != "trashed" or not (id := page.value("id")).isdecimal() or len(id) > 18:
             return None
-        found = await self._frame.store.fetch(kind, [int(id)])
+        found = await self._frame.store.find_many(kind, [int(id)])
         return found[0] if found and is_restorable(found[0], kind, page.caller) else None
 
 

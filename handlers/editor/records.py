@@ -24,7 +24,7 @@ SECRETS = ("current_password", "token")
 
 async def find(frame: Frame, kind: Kind, id: int, caller: Caller) -> Document:
     """A record that the caller may see, also if it is in the trash."""
-    if not (found := await frame.store.fetch(kind, [id])):
+    if not (found := await frame.store.find_many(kind, [id])):
         raise NotFound(kind=kind.name)
     if not caller.sees(found[0]):
         raise NotAccessible(kind=kind.name)

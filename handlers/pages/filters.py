@@ -66,7 +66,7 @@ async def _shown(name: str, value: str, page: PageContext, store: Store) -> str:
     kind = LINKED.get(name)
     if kind is None or not kind.is_post or not ID.fullmatch(value):
         return value
-    records = [record for record in await store.fetch(kind, [int(value)]) if record["status"] != "trash"]
+    records = [record for record in await store.find_many(kind, [int(value)]) if record["status"] != "trash"]
     return str(records[0][kind.name_field]) if records and page.caller.sees(records[0]) else value
 
 

@@ -165,7 +165,7 @@ class FragmentCache:
         missing = [id for id, fragment in found.items() if fragment is None]
         self.hits += len(found) - len(missing)
         self.misses += len(missing)
-        for record in await self._store.fetch(kind, missing) if missing else ():
+        for record in await self._store.find_many(kind, missing) if missing else ():
             await let_others_run()
             if view.shows(record):  # it may have been hidden since the query
                 body = view.render(readable_part(kind, record, context))

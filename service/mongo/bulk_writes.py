@@ -12,7 +12,7 @@ from pymongo.errors import BulkWriteError, DocumentTooLarge, DuplicateKeyError, 
 
 from service.mongo.client import DUPLICATE, Collection, Row, Session
 
-GROUP_COMMIT: Row = {"in_flight": 2, "max_batch": 32, "slow_seconds": 0.5}
+GROUP_COMMIT: dict[str, Any] = {"in_flight": 2, "max_batch": 32, "slow_seconds": 0.5}
 """How concurrent writes are grouped into commands. Later ones wait at most `slow_seconds` for a command: one
 of its records may be locked by a transaction."""
 IMMUTABLE = 66

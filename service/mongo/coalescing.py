@@ -58,9 +58,9 @@ class Batcher(Generic[Key, Value]):
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         if self._slow_seconds is not None:
-            asyncio.get_running_loop().call_later(self._slow_seconds, self._pass, task)
+            asyncio.get_running_loop().call_later(self._slow_seconds, self._mark_slow, task)
 
-    def _pass(self, task: asyncio.Task[None]) -> None:
+    def _mark_slow(self, task: asyncio.Task[None]) -> None:
         if task in self._tasks:
             self._slow.add(task)
             self._start()

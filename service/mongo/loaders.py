@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from service.mongo.client import Collection, Database, Row, aggregate, collections, find
 from service.mongo.coalescing import Batcher
@@ -18,7 +19,7 @@ SEEN_BY = {"slug": 1, "status": 1, "author": 1, "password": 1}
 HEAD_FIELDS = {"version": 1, "modified_utc": 1, "events.publish": 1, **SEEN_BY}
 """Projection of a record's head: its version and who may see it, without its content."""
 
-GROUPED_READS: Row = {"max_batch": 16, "slow_seconds": 0.05}
+GROUPED_READS: dict[str, Any] = {"max_batch": 16, "slow_seconds": 0.05}
 """How concurrent reads are grouped into commands. Later ones wait at most `slow_seconds` for a command."""
 
 

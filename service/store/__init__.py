@@ -72,7 +72,12 @@ class Store:
         self.changes = Changes(database, self.feed, self.lists, self.log).page
         self.wait_for_changes = ChangeWatcher(self.feed).wait
         self.reader = reader = Reader(database, self.feed, self.passwords, self.log)
-        self.find, self.read, self.head, self.fetch = reader.find, reader.read, reader.head, reader.fetch
+        self.find, self.find_many, self.read, self.head = (
+            reader.find,
+            reader.find_many,
+            reader.read,
+            reader.head,
+        )
         tree = CategoryTree(database, site, self.fanout)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         keys = IdempotencyKeys(database, site, self.feed)

@@ -121,14 +121,14 @@ class CategoryTree:
         """Run the work in a transaction that excludes other changes to the tree."""
         locks = self._database["counters"]
 
-        async def locked(session: Session) -> Result:
+        async def work_with_lock(session: Session) -> Result:
             await locks.update_one(LOCK, {"$inc": {"n": 1}}, session=session)
             return await work(session)
 
         # Outside the transaction: an upsert inside one can violate a unique index on old servers.
         await locks.update_one(LOCK, {"$setOnInsert": {"n": 0}}, upsert=True)
         async with self._turn:
-            return await in_transaction(self._database, locked)
+            return await in_transaction(self._database, work_with_lock)
 
     async def _ancestors(self, kind: Kind, parent: int, session: Session) -> list[int]:
         if not parent:

@@ -31,12 +31,12 @@ def without_rivals(kind: Kind, rows: Sequence[NewRecord]) -> list[NewRecord]:
     as a condition."""
     first: dict[Hashable, NewRecord] = {}
     for row in rows:
-        for claim in _claims(kind, row):
-            first.setdefault(claim, row)
-    return [row for row in rows if all(first[claim] is row for claim in _claims(kind, row))]
+        for value in _unique_values(kind, row):
+            first.setdefault(value, row)
+    return [row for row in rows if all(first[value] is row for value in _unique_values(kind, row))]
 
 
-def _claims(kind: Kind, row: NewRecord) -> Iterator[Hashable]:
+def _unique_values(kind: Kind, row: NewRecord) -> Iterator[Hashable]:
     if row.conditions.key:
         yield row.conditions.key.id
     if slug := row.new_slug(kind):

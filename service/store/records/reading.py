@@ -31,7 +31,7 @@ class Reader:
             raise NotFound(kind=kind.name)
         return record
 
-    async def fetch(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
+    async def find_many(self, kind: Kind, ids: Sequence[int]) -> list[Document]:
         """The records that exist of these ids."""
         refs = [(kind.plural, id) for id in ids]
         found = await self._feed.confirm(lambda: self.records.load_many(refs))
