@@ -218,7 +218,7 @@ async def crowd(api: Api, event: Any, size: int) -> None:
     await events.insert_many(
         [model | {"_id": 100_000 + n, "slug": f"crowd-{n}"} for n in range(size)], ordered=False
     )
-    await api.store.ids.raise_to("post", 100_000 + size)
+    await api.store.ids.reserve_for_import("post", 100_000 + size)
 
 
 @pytest.mark.slow

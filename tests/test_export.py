@@ -164,6 +164,22 @@ async def test_ids_that_are_taken_are_replaced_with_their_links(
         await agrees(other.store)
 
 
+async def test_ids_that_a_running_service_has_reserved_are_replaced(api: Api, imports: Imports) -> None:
+    """It would give them to other records. The rest is kept, also by an import that was interrupted."""
+    last = (await api.event("Own"))["id"]
+    header = json.dumps({"kalends_export": str(uuid4()), "instance": str(uuid4())}, separators=(",", ":"))
+    halls = [f'{{"kind": "venues", "id": {last + n}, "venue": "Hall {n}"}}' for n in (1, 100, 2000, 50, 1500)]
+    first, every = "\n".join((header, *halls[:3])), "\n".join((header, *halls))
+    assert (await imports.text("a.ndjson", first)).summary == {"venues": (3, 0, 0, 0)}
+    made = [(await api.event(f"Event {n}"))["id"] for n in range(40)]
+    assert (await imports.text("a.ndjson", every)).summary == {"venues": (2, 0, 3, 0)}
+    venues = {row["venue"]: row["_id"] - last for row in await imports.records("venues")}
+    assert [venues.pop(f"Hall {n}") for n in (50, 100, 1500, 2000)] == [50, 100, 1500, 2000]
+    assert venues["Hall 1"] > 2000
+    assert not {id - last for id in made} & {50, 100, 1500, 2000, venues["Hall 1"]}
+    await agrees(api.store)
+
+
 async def test_what_was_imported_is_known_in_the_copy(imports: Imports, mongodb_uri: str) -> None:
     event = "BEGIN:VEVENT\nUID:a\nSUMMARY:Talk\nDTSTART:20270104T100000Z\nEND:VEVENT\n"
     calendar = f"BEGIN:VCALENDAR\n{event}END:VCALENDAR\n"

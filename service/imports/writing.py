@@ -85,11 +85,13 @@ class RecordWriter:
         return await create_records(self._store.creator, kind, records)
 
     async def _taken_ids(self, kind: Kind, ids: list[int]) -> set[int]:
-        """The ids that other records have. The others will not be assigned to new records."""
+        """The ids that other records have, or that a running service may have reserved for new ones."""
         if not ids:
             return set()
-        await self._store.ids.raise_to(kind.id_space, max(ids))
-        return await self._imported.taken_ids(kind.id_space, ids)
+        ranges = await self._store.ids.reserve_for_import(kind.id_space, max(ids))
+        others = {id for id in ids if not any(first <= id <= last for first, last in ranges)}
+        given = set() if self._is_origin else others  # in its origin a record had its id before
+        return given | await self._imported.taken_ids(kind.id_space, ids)
 
 
 class DryRun:

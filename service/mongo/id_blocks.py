@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
+from contextlib import suppress
 
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
@@ -39,11 +40,19 @@ class Ids:
         """Reserve a single id, for rare creations: none are left over."""
         return (await self._block(space, 1))[0]
 
-    async def raise_to(self, space: str, highest: int) -> None:
-        """Do not assign ids up to this one."""
-        async with self._lock:
-            await self._counters.update_one({"_id": space}, {"$max": {"n": highest}}, upsert=True)
-            self._free[space] = deque(id for id in self._free[space] if id > highest)
+    async def reserve_for_import(self, space: str, highest: int) -> list[tuple[int, int]]:
+        """Reserve the ids up to this one that no process has reserved yet, for records that are imported with
+        their ids; return all ranges that were reserved in this way, now or by earlier imports."""
+        while True:
+            counter = await self._counters.find_one({"_id": space}) or {"n": 0}
+            ranges: list[tuple[int, int]] = counter.get("imported", [])
+            if (last := counter["n"]) >= highest:
+                return ranges
+            # Adjacent ranges are one: an import raises the counter with each batch.
+            first = ranges.pop()[0] if ranges and ranges[-1][1] == last else last + 1
+            raised = {"n": highest, "imported": [*ranges, (first, highest)]}
+            with suppress(DuplicateKeyError):  # another process was first
+                await self._counters.update_one({"_id": space, "n": last}, {"$set": raised}, upsert=True)
 
     def forget(self) -> None:
         """Drop the ids that are reserved: others may have them after a restore."""
