@@ -398,6 +398,8 @@ async def test_a_restore_has_ended_only_when_caches_are_dropped(store: Store) ->
         {"end_utc": "2027-06-01"},
         {"end_utc": DatetimeMS(2**60)},
         {"date_utc": DatetimeMS(-(2**60))},
+        {"_id": "by hand"},
+        {"_id": DatetimeMS(2**60)},
     ],
     ids=str,
 )

@@ -64,7 +64,8 @@ class Change(NamedTuple):
 
     @property
     def is_logged(self) -> bool:
-        return bool(self.action) and (self.is_shown or self.is_move)
+        """Whether readers of the log are told; no request can name a record whose id is not a number."""
+        return bool(self.action) and (self.is_shown or self.is_move) and isinstance(self.id, int)
 
 
 def parse(change_event: ChangeEvent) -> Change:
