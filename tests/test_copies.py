@@ -105,6 +105,16 @@ async def test_a_new_slug_shows_in_events(api: Api, kind: Kind) -> None:
     assert "/another/" in shown(now, kind)[0]["url"]
 
 
+async def test_an_event_that_another_program_has_written_does_not_stop_the_others(api: Api) -> None:
+    path, event = await linked(api, VENUE)
+    events, jobs = api.store.database["events"], api.store.database["fanout_jobs"]
+    stored = await events.find_one({"_id": event["id"]}) or {}
+    await events.insert_one(stored | {"_id": "by hand", "slug": "by-hand"})
+    assert (await api.patch(path, {"venue": "New name"}))[0] == 200
+    assert await seen(api, event, VENUE) == ["New name"]
+    assert await jobs.count_documents({}) == 0
+
+
 @every_linked_post
 async def test_what_is_in_the_trash_is_not_shown_until_it_returns(api: Api, kind: Kind) -> None:
     path, event = await linked(api, kind)

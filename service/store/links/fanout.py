@@ -158,7 +158,8 @@ class Fanout:
 
         def read() -> Sequence[int]:
             rows = events.find(query, {"_id": 1}, hint=f"linked_{field}", batch_size=FIRST_BATCH)
-            return array("q", (row["_id"] for row in rows))
+            # Other programs may have written ids that are not numbers.
+            return array("q", (id for row in rows if isinstance(id := row["_id"], int)))
 
         return await asyncio.to_thread(read)
 
