@@ -21,6 +21,7 @@ from service.backup import loading
 from service.changes.restores import RestoreUnderWay
 from service.embedded import running_uri
 from service.store import Store, open_store
+from service.store.links import fanout
 from tests.backups import Backups, backups_of, fill_all
 from tests.checker import agrees
 from tests.conftest import Api
@@ -298,3 +299,26 @@ async def run(data_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
     output, errors = await process.communicate()
     return subprocess.CompletedProcess(command, process.returncode or 0, output.decode(), errors.decode())
+
+
+@pytest.mark.slow
+async def test_a_fan_out_that_is_slow_does_not_change_what_was_restored(
+    api: Api, backups: Backups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read the venue before."""
+    monkeypatch.setattr(fanout, "INLINE_FANOUT_SECONDS", 0.1)
+    event = await api.event("Concert", venue={"venue": "Old name"})
+    path, update, is_restored = await backups.dump(), api.store.fanout._update, asyncio.Event()
+
+    async def update_later(*arguments: Any) -> Any:
+        await is_restored.wait()
+        return await update(*arguments)
+
+    monkeypatch.setattr(api.store.fanout, "_update", update_later)
+    assert (await api.patch(f"/venues/{event['venue']['id']}", {"venue": "New name"}))[0] == 200
+    await backups.restore(path, into=backups.source, replace=True)
+    is_restored.set()
+    await asyncio.sleep(0.5)
+    monkeypatch.undo()
+    assert (await api.get(f"/events/{event['id']}"))[1]["venue"]["venue"] == "Old name"
+    await agrees(api.store)

@@ -27,7 +27,9 @@ from service.mongo.write_clock import Clock, WriteClock, read_clock
 from service.store import Store
 from service.store.links import resolving
 from service.store.lists import page_finder
+from tests.checker import agrees
 from tests.conftest import Api
+from tests.samples import TIMES
 
 KINDS = ("events", "venues", "organizers", "categories", "tags")
 
@@ -394,6 +396,8 @@ async def test_a_restore_has_ended_only_when_caches_are_dropped(store: Store) ->
         {"categories": [{"_id": 1}]},
         {"categories": [{"name": "Music"}]},
         {"categories": 1},
+        {"categories": [{"_id": "music", "version": 1}]},
+        {"categories": [{"_id": 1.0, "version": 1}]},
         {"start_utc": None},
         {"end_utc": "2027-06-01"},
         {"end_utc": DatetimeMS(2**60)},
@@ -419,6 +423,35 @@ async def test_an_event_that_another_program_has_written_stops_nothing(
     assert (status, [one["count"] for one in page["categories"]]) == (200, [2])
     status, page = await api.get(f"/changes?since={token}&kinds=events&status=publish")
     assert (status, [change["id"] for change in page["changes"]][-1:]) == (200, [gig["id"]])
+
+
+@pytest.mark.parametrize("written", [{"start_utc": None}, {"end_utc": None}], ids=str)
+async def test_an_event_that_another_program_has_written_is_counted(
+    api: Api, written: dict[str, Any]
+) -> None:
+    """Also after it was repaired."""
+    first = await api.event("Concert", categories=["Music"], venue={"venue": "Hall"})
+    events = api.store.database["events"]
+    stored = await events.find_one({"_id": first["id"]}) or {}
+    await events.insert_one({**stored, "_id": 10, "slug": "by-hand", **written})
+    assert (await api.get("/categories"))[1]["categories"][0]["count"] == 2
+    token = (await api.get("/changes"))[1]["next"]
+    assert (await api.patch("/events/10", {"title": "Repaired", **TIMES}))[0] == 200
+    assert (await api.get("/categories"))[1]["categories"][0]["count"] == 2
+    assert [one["id"] for one in (await api.get(f"/changes?since={token}"))[1]["changes"]] == [10]
+    await agrees(api.store)
+
+
+async def test_a_link_to_a_record_without_counters_stops_nothing(api: Api) -> None:
+    """A tag that another program has written."""
+    event = await api.event("Concert", tags=["Rock"])
+    tags = api.store.database["tags"]
+    stored = await tags.find_one({}) or {}
+    other = {name: stored[name] for name in stored if name not in ("claim", "events")}
+    await tags.insert_one({**other, "_id": 50, "name": "Jazz", "slug": "jazz", "key": "jazz"})
+    await api.event("Gig", tags=[50, event["tags"][0]["id"]])
+    assert (await api.get("/categories"))[0] == 200
+    assert (await api.get(f"/tags/{event['tags'][0]['id']}"))[1]["count"] == 2
 
 
 async def test_a_failure_while_changes_are_read_loses_none_of_them(

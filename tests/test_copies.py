@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from bson.datetime_ms import DatetimeMS
 from pymongo.errors import WriteError
 
 from schemas import CATEGORY, EVENT, KINDS, VENUE, Kind
@@ -105,14 +106,32 @@ async def test_a_new_slug_shows_in_events(api: Api, kind: Kind) -> None:
     assert "/another/" in shown(now, kind)[0]["url"]
 
 
-async def test_an_event_that_another_program_has_written_does_not_stop_the_others(api: Api) -> None:
+@pytest.mark.parametrize(
+    "written", [{"_id": "by hand"}, {"_id": DatetimeMS(2**60)}, {"version": None}], ids=str
+)
+async def test_an_event_that_another_program_has_written_does_not_stop_the_others(
+    api: Api, written: dict[str, Any]
+) -> None:
     path, event = await linked(api, VENUE)
-    events, jobs = api.store.database["events"], api.store.database["fanout_jobs"]
+    events = api.store.database["events"]
     stored = await events.find_one({"_id": event["id"]}) or {}
-    await events.insert_one(stored | {"_id": "by hand", "slug": "by-hand"})
+    await events.insert_one(stored | {"_id": 1000, "slug": "by-hand"} | written)
+    await events.insert_one(stored | {"_id": 2000, "slug": "later"})
     assert (await api.patch(path, {"venue": "New name"}))[0] == 200
+    for one in (event, event | {"id": 2000}):
+        assert await seen(api, one, VENUE) == ["New name"]
+
+
+async def test_a_job_that_cannot_be_run_does_not_stop_the_others(api: Api) -> None:
+    _, event = await linked(api, VENUE)
+    database, id = api.store.database, event["venue"]["id"]
+    await database["fanout_jobs"].insert_many(
+        [{"_id": "venue:x:1", "at": LONG_AGO}, {"_id": f"venue:{id}:2", "at": LONG_AGO}]
+    )
+    await database["venues"].update_one({"_id": id}, {"$set": {"venue": "New name"}, "$inc": {"version": 1}})
+    await api.store.fanout.resume_abandoned()
     assert await seen(api, event, VENUE) == ["New name"]
-    assert await jobs.count_documents({}) == 0
+    assert [job["_id"] async for job in database["fanout_jobs"].find()] == ["venue:x:1"]
 
 
 @every_linked_post

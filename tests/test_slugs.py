@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from pymongo.errors import AutoReconnect
@@ -123,3 +124,14 @@ async def test_slugs_of_what_could_not_be_created_are_free_again(
     assert status < 300, event
     slugs = [event["slug"], event["venue"]["slug"], event["organizer"][0]["slug"], event["tags"][0]["slug"]]
     assert slugs == ["concert", "hall", "club", "rock"]
+
+
+async def test_the_slug_of_a_venue_is_free_again_if_its_event_could_not_be_changed(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/events/{(await api.event('Old'))['id']}"
+    monkeypatch.setattr(api.store.vocabulary, "searchable", AsyncMock(side_effect=AutoReconnect("closed")))
+    body = {"title": "New", "venue": {"venue": "Hall"}}
+    assert (await api.patch(path, body))[0] == 503
+    monkeypatch.undo()
+    assert (await api.patch(path, body))[1]["venue"]["slug"] == "hall"

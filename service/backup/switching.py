@@ -72,8 +72,8 @@ async def switch(database: Database, header: Header, names: Iterable[str]) -> No
 async def raise_counters(database: Database) -> None:
     """Ids that either database has given are not given again."""
     async for counter in database[PREFIX + COUNTERS].find({"n": {"$type": "number"}}):
-        highest = {"$max": {"n": counter["n"]}}
-        await database[COUNTERS].update_one({"_id": counter["_id"]}, highest, upsert=True)
+        raised = {"$max": {"n": counter["n"]}, "$setOnInsert": {"imported": counter.get("imported", [])}}
+        await database[COUNTERS].update_one({"_id": counter["_id"]}, raised, upsert=True)
 
 
 async def enqueue_jobs(database: Database, header: Header) -> None:

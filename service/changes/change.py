@@ -76,8 +76,8 @@ def parse(change_event: ChangeEvent) -> Change:
     links, steps = frozenset[Use](), dict[Use, Step]()
     if plural == EVENT.plural and new is not None:
         try:
-            _require_times(was or new, new)
             links, steps = _links_of(was or {}) | _links_of(new), steps_of(was, new)
+            _require_times(was or new, new)
         except (KeyError, TypeError, AttributeError):
             was = new = None
     id = change_event.get("documentKey", {}).get("_id", 0)

@@ -47,14 +47,14 @@ class LogRows:
         """Append all changes between the time of the checkpoint, as it was read, and another one, and move
         the checkpoint there; return False if another process has moved it meanwhile."""
         number, at = read.number, read.at
-        for change in (change for change in changes if change.is_move):
+        for change in (change for change in changes if change.is_logged and change.is_move):
             rows = await self._events_of(change)
             # With its number: the time stays, and another process may be appending the same events.
             if not await self.append_rows(rows, {"at": at}, number):
                 return False
             number += len(rows)
         for batch in batches(changes):
-            rows = [self._row_of(change) for change in batch if change.is_shown]
+            rows = [self._row_of(change) for change in batch if change.is_logged and change.is_shown]
             end = until if batch[-1] is changes[-1] else batch[-1].at
             if not await self._append(rows, {"at": at}, {"$set": {"at": end}}):
                 return False

@@ -43,11 +43,13 @@ def _uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
         return State(end if is_public else None, end if is_live else None, is_linked=True)
 
     # Terms have no latest end: if only the end of an event moves, there is nothing to count in them.
-    states = {True: state(event["end_utc"]), False: state(EPOCH)}
+    end = event["end_utc"]
+    states = {True: state(end if isinstance(end, datetime) else EPOCH), False: state(EPOCH)}
     return {
         (field, copy["_id"]): states[kind.is_post]
         for field, kind in LINKED.items()
         for copy in event.get(field) or ()
+        if isinstance(copy["_id"], int)  # another program may have written it
     }
 
 

@@ -90,7 +90,7 @@ class RecordWriter:
             return set()
         ranges = await self._store.ids.reserve_for_import(kind.id_space, max(ids))
         others = {id for id in ids if not any(first <= id <= last for first, last in ranges)}
-        given = set() if self._is_origin else others  # in its origin a record had its id before
+        given = set() if self._is_origin else others  # deleted records get their ids back
         return given | await self._imported.taken_ids(kind.id_space, ids)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -18,13 +17,13 @@ from functools import partial
 from pymongo.errors import PyMongoError, WriteError
 
 from schemas import BY_NAME, EVENT
-from schemas.errors import Unavailable
+from schemas.errors import Unavailable, UnderRestore
 from schemas.kind import Document, Kind
 from schemas.kinds.event_representation import LINK_FIELD, LINKED
 from schemas.site import Site
 from service.background import BackgroundTasks, background_task
 from service.changes.feed import ChangeFeed
-from service.mongo.client import FIRST_BATCH, Database, Session, aggregate
+from service.mongo.client import FIRST_BATCH, LENIENT, Database, Session, aggregate
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 from service.store.links.copies import (
     CopyUpdate,
@@ -97,10 +96,10 @@ class Fanout:
             await self._try_to_run(job)
 
     async def _try_to_run(self, job: Document) -> None:
-        """Run a job; if it is refused, it is left to a later maintenance run."""
+        """Run a job; if it fails, it is left to a later maintenance run, and does not stop the others."""
         try:
             await self.run(job)
-        except WriteError:
+        except Exception:
             log.exception("fan-out job %s failed", job["_id"])
 
     async def run(self, job: Document) -> None:
@@ -139,41 +138,50 @@ class Fanout:
         return [(job, job["now"] - job["at"]) for job in jobs]
 
     async def update_copies(self, kind: Kind, id: int, events: Sequence[int] | None = None) -> None:
-        """Update the copies of a record, or remove them if it was deleted, in some events or in all."""
+        """Update the copies of a record, or remove them if it was deleted, in some events or in all; raises
+        the first WriteError after all events were tried."""
         # Confirmed: if a new primary does not have the record yet, its copies must not be removed.
         record = await self._feed.confirm(lambda: self._database[kind.plural].find_one({"_id": id}))
-        now = self._site.now()
+        records, now = self._feed.restores.records, self._site.now()
         update = replacement(kind, record, now) if record else removal(kind, id, now)
         ids = await self._feed.confirm(partial(self._linked_to, kind, id)) if events is None else events
+        refused = list[WriteError]()
         for at in range(0, len(ids), EVENTS_PER_COMMAND):
-            batch = list(ids[at : at + EVENTS_PER_COMMAND])
-            # Confirmed: a restore may have begun to replace the records.
-            await self._feed.confirm(partial(self._update, update, batch))
+            refused += await self._update(update, ids[at : at + EVENTS_PER_COMMAND], records)
+        if refused:
+            raise refused[0]
 
     async def _linked_to(self, kind: Kind, id: int) -> Sequence[int]:
         """The ids of all events that link to a record now, from an index alone. Who writes one later compares
         its copies with the records itself."""
         field = LINK_FIELD[kind.name]
-        query, events = {f"{field}._id": id}, self._events.delegate
+        query, events = {f"{field}._id": id}, self._events.delegate.with_options(LENIENT)
 
         def read() -> Sequence[int]:
             rows = events.find(query, {"_id": 1}, hint=f"linked_{field}", batch_size=FIRST_BATCH)
-            # Other programs may have written ids that are not numbers.
-            return array("q", (id for row in rows if isinstance(id := row["_id"], int)))
+            return [row["_id"] for row in rows]
 
         return await asyncio.to_thread(read)
 
-    async def _update(self, update: CopyUpdate, ids: Sequence[int]) -> None:
-        """Update the copies in some events; one by one if one of them would exceed the size limit."""
-        wanted = {**update.query, "_id": {"$in": ids}}
-        try:
+    async def _update(self, update: CopyUpdate, ids: Sequence[int], records: str | None) -> list[WriteError]:
+        """Update the copies in some events, or one by one if that is refused; return why it is refused for
+        single events. `records` is the identity of the records that the update was made from."""
+
+        async def write() -> None:
+            if self._feed.restores.records != records:
+                raise UnderRestore
+            wanted = {**update.query, "_id": {"$in": ids}}
             await self._events.update_many(wanted, update.change, array_filters=update.array_filters)
+
+        try:
+            await self._feed.confirm(write)
         except WriteError as error:
+            if len(ids) > 1:
+                return [one for id in ids for one in await self._update(update, [id], records)]
             if update.smaller is None or error.code not in TOO_LARGE:
-                raise
-            single = update if len(ids) > 1 else update._replace(change=update.smaller, smaller=None)
-            for id in ids:
-                await self._update(single, [id])
+                return [error]
+            return await self._update(update._replace(change=update.smaller, smaller=None), ids, records)
+        return []
 
     async def refresh(self, events: Sequence[Document]) -> dict[int, Document]:
         """Compare the copies in events that were just written with the versions that linked records have now,

@@ -71,7 +71,8 @@ class UsageCounters:
         uncounted: defaultdict[Use, list[Step]] = defaultdict(list)
         for at, its in steps:
             for use in its.keys() & records.keys():
-                if at > (records[use]["events"]["as_of"] or Timestamp(0, 1)):
+                counters = records[use].get("events")  # missing if another program has written the record
+                if counters and at > (counters["as_of"] or Timestamp(0, 1)):
                     uncounted[use].append(its[use])
         updates: defaultdict[str, list[UpdateOne]] = defaultdict(list)
         for (field, id), those in uncounted.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import partial
 
 from pymongo.errors import DuplicateKeyError
@@ -146,15 +146,15 @@ class Creator:
             row: resolver.resolve({name: row.data.get(name) for name in kind.links}, row.caller)
             for row in drafts
         }
-        if kept := [record for row, record in drafts.items() if row.new_slug(kind)]:
-            await self._drafter.complete(kind, kept, keep_slugs=True)
+        kept = [record for row, record in drafts.items() if row.new_slug(kind)]
         others = [record for row, record in drafts.items() if not row.new_slug(kind)]
-        await self._drafter.complete(kind, others, expect_free=expect_free)
-        try:
+        with ExitStack() as releases:
+            await self._drafter.complete(kind, kept, keep_slugs=True)
+            releases.callback(self._drafter.release, kind, kept)
+            await self._drafter.complete(kind, others, expect_free=expect_free)
+            releases.callback(self._drafter.release, kind, others)
             await self._drafter.complete_linked(resolver.new)
-        except BaseException:
-            self._drafter.release(kind, drafts.values())
-            raise
+            releases.pop_all()
         for row, record in drafts.items():
             record.update(copies_of(resolved[row]))
 

@@ -131,14 +131,16 @@ class Updater:
             if "password" in wanted:
                 wanted["locked"] = is_locked(wanted)
         wanted["slug"] = await self._new_slug(kind, stored, wanted, data)
-        await self._drafter.complete_linked(lookups.resolver.new)
-        wanted |= copies_of(links)
-        if not (fields := changed_fields(kind, stored, wanted, caller)):
-            return stored, []
+        own = {name: value for name, value in wanted.items() if name not in links}
+        fields = changed_fields(kind, stored, own, caller)
         if any(name in kind.search_fields for name in fields):
             fields |= await self._drafter.vocabulary.searchable(kind, stored | fields)
         if kind.name_field in fields and not kind.is_post:
             fields["key"] = name_key(fields["name"])
+        await self._drafter.complete_linked(lookups.resolver.new)
+        fields |= changed_fields(kind, stored, copies_of(links), caller)
+        if not fields:
+            return stored, []
         now = max(self._drafter.site.now(), stored["modified_utc"])  # another process may be ahead
         fields |= {"modified_utc": now, "has_own_time": now > stored["modified_utc"]}
         return await self._save(kind, stored, fields, lookups.resolver.new)
