@@ -390,6 +390,23 @@ async def test_a_restore_has_ended_only_when_caches_are_dropped(store: Store) ->
     assert store.is_usable
 
 
+async def write_by_hand(api: Api, written: dict[str, Any]) -> None:
+    """Another event like the one there is, as another program may write it."""
+    events = api.store.database["events"]
+    stored = await events.find_one({}) or {}
+    await events.insert_one({**stored, "_id": 1000, "slug": "by-hand", **written})
+
+
+async def test_a_moved_category_with_an_event_that_another_program_has_written(api: Api) -> None:
+    event = await api.event("Concert", categories=["Jazz"])
+    music = await api.made("categories", name="Music")
+    await write_by_hand(api, {"_id": "by hand"})
+    token = (await api.get("/changes"))[1]["next"]
+    assert (await api.patch(f"/categories/{event['categories'][0]['id']}", {"parent": music["id"]}))[0] == 200
+    status, page = await api.get(f"/changes?since={token}&kinds=events&categories={music['id']}")
+    assert (status, {change["id"] for change in page["changes"]}) == (200, {event["id"]})
+
+
 @pytest.mark.parametrize(
     "written",
     [
@@ -415,9 +432,7 @@ async def test_an_event_that_another_program_has_written_stops_nothing(
     await api.event("Concert", categories=["Music"])
     category = (await api.get("/categories"))[1]["categories"][0]["id"]
     token = (await api.get("/changes"))[1]["next"]
-    events = api.store.database["events"]
-    stored = await events.find_one({}) or {}
-    await events.insert_one({**stored, "_id": 1000, "slug": "by-hand", "status": "draft", **written})
+    await write_by_hand(api, {"status": "draft", **written})
     gig = await api.event("Gig", categories=[category])
     status, page = await api.get("/categories")
     assert (status, [one["count"] for one in page["categories"]]) == (200, [2])
@@ -430,10 +445,8 @@ async def test_an_event_that_another_program_has_written_is_counted(
     api: Api, written: dict[str, Any]
 ) -> None:
     """Also after it was repaired."""
-    first = await api.event("Concert", categories=["Music"], venue={"venue": "Hall"})
-    events = api.store.database["events"]
-    stored = await events.find_one({"_id": first["id"]}) or {}
-    await events.insert_one({**stored, "_id": 10, "slug": "by-hand", **written})
+    await api.event("Concert", categories=["Music"], venue={"venue": "Hall"})
+    await write_by_hand(api, {"_id": 10, **written})
     assert (await api.get("/categories"))[1]["categories"][0]["count"] == 2
     token = (await api.get("/changes"))[1]["next"]
     assert (await api.patch("/events/10", {"title": "Repaired", **TIMES}))[0] == 200
@@ -468,9 +481,7 @@ async def test_a_failure_while_changes_are_read_loses_none_of_them(
         return parse(change_event)
 
     monkeypatch.setattr(feed, "parse", parse_later)
-    events = api.store.database["events"]
-    stored = await events.find_one({}) or {}
-    await events.insert_one({**stored, "_id": 1000, "slug": "by-hand"})
+    await write_by_hand(api, {})
     with pytest.raises(ValueError, match="cannot be parsed"):
         await api.store.feed.catch_up()
     assert (await api.get("/events"))[1]["total"] == 2

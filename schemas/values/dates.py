@@ -15,7 +15,7 @@ from schemas.values.zones import MIDNIGHT, Zone
 
 MAX_DATE_CHARS = 64
 EPOCH = datetime(1970, 1, 1)
-FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
+FIRST, LAST = datetime.min, datetime.max.replace(microsecond=0)
 CALENDAR = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)"
     r"(?P<time>[ T](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?"

@@ -12,7 +12,7 @@ from bson import Timestamp
 from schemas import EVENT, KINDS
 from service.changes.list_fields import FACTS, LINKS, PLAIN, Facts
 from service.changes.restores import MARKER
-from service.changes.usage_steps import Step, Use, steps_of
+from service.changes.usage_steps import Step, Use, steps_of, uses_of
 
 REMOVED = "removed"
 REMOVED_TERMS = "removed_terms"
@@ -64,8 +64,7 @@ class Change(NamedTuple):
 
     @property
     def is_logged(self) -> bool:
-        """Whether readers of the log are told; no request can name a record whose id is not a number."""
-        return bool(self.action) and (self.is_shown or self.is_move) and isinstance(self.id, int)
+        return bool(self.action) and (self.is_shown or self.is_move)
 
 
 def parse(change_event: ChangeEvent) -> Change:
@@ -76,7 +75,7 @@ def parse(change_event: ChangeEvent) -> Change:
     links, steps = frozenset[Use](), dict[Use, Step]()
     if plural == EVENT.plural and new is not None:
         try:
-            links, steps = _links_of(was or {}) | _links_of(new), steps_of(was, new)
+            links, steps = uses_of(was or {}) | uses_of(new), steps_of(was, new)
             _require_times(was or new, new)
         except (KeyError, TypeError, AttributeError):
             was = new = None
@@ -107,10 +106,6 @@ def _update_action(was: Facts | None, new: Facts | None) -> str:
     if before == after:
         return "changed"
     return "trashed" if after == "trash" else "restored" if before == "trash" else "changed"
-
-
-def _links_of(event: Facts) -> frozenset[Use]:
-    return frozenset((field, copy["_id"]) for field in LINKS for copy in event.get(field) or ())
 
 
 def _touched_by(change_event: ChangeEvent) -> frozenset[str]:

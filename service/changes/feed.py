@@ -41,7 +41,7 @@ class ChangeFeed:
         self.time = Timestamp(0, 1)
         """The time up to which all changes were read."""
         self.unlogged: deque[Change] = deque()
-        """Changes since the checkpoint of the change log that are to be logged or counted."""
+        """Changes since the checkpoint of the change log."""
         self.begun_at = Timestamp(0, 1)
         """The time of that checkpoint, at which the stream began, or would have begun if it could be read."""
         self.has_lost_changes = False
@@ -181,7 +181,7 @@ class ChangeFeed:
         if change.is_listed:
             self._events.append(change)
             self.next_event += 1
-        if change.is_logged or change.steps:
+        if change.is_logged:
             self.unlogged.append(change)
 
     def _forget(self) -> None:

@@ -168,5 +168,5 @@ class ChangeLog:
 
     async def _log_lost(self, kind: Kind, action: str, ids: Sequence[int]) -> None:
         at = (await self.checkpoint()).at
-        rows = [self._rows.row(kind.plural, id, action, at) for id in ids]
+        rows = self._rows.rows(kind.plural, ids, action, at)
         await self._rows.append_rows([row | {"is_lost": True} for row in rows], {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -47,14 +47,14 @@ class LogRows:
         """Append all changes between the time of the checkpoint, as it was read, and another one, and move
         the checkpoint there; return False if another process has moved it meanwhile."""
         number, at = read.number, read.at
-        for change in (change for change in changes if change.is_logged and change.is_move):
+        for change in (change for change in changes if change.is_move):
             rows = await self._events_of(change)
             # With its number: the time stays, and another process may be appending the same events.
             if not await self.append_rows(rows, {"at": at}, number):
                 return False
             number += len(rows)
         for batch in batches(changes):
-            rows = [self._row_of(change) for change in batch if change.is_logged and change.is_shown]
+            rows = [row for change in batch if change.is_shown for row in self._rows_of(change)]
             end = until if batch[-1] is changes[-1] else batch[-1].at
             if not await self._append(rows, {"at": at}, {"$set": {"at": end}}):
                 return False
@@ -76,8 +76,8 @@ class LogRows:
         """Rows for the events of a category that was moved: they are in other lists now."""
         wanted = {"categories._id": change.id}
         events = await self._feed.confirm(lambda: find(self._collection(EVENT.plural), wanted, {"_id": 1}))
-        row = self.row(EVENT.plural, 0, "changed", change.at) | {"touched": ["categories"]}
-        return [{**row, "id": event["_id"]} for event in events]
+        rows = self.rows(EVENT.plural, (event["_id"] for event in events), "changed", change.at)
+        return [row | {"touched": ["categories"]} for row in rows]
 
     async def _append(self, rows: Sequence[Document], condition: Document, change: Document) -> bool:
         """Append rows and change the checkpoint, unless it does not meet the condition any more."""
@@ -92,16 +92,16 @@ class LogRows:
 
         return await in_transaction(self._database, work)
 
-    def _row_of(self, change: Change) -> Document:
-        row = self.row(change.plural, change.id, change.action, change.at)
-        row["touched"] = sorted(FACTS & (change.touched or set()))
-        if change.was is None or change.new is None:
-            return row
-        return row | {"was": change.was, "now": changed(change.was, change.new)}
+    def _rows_of(self, change: Change) -> list[Document]:
+        details: Document = {"touched": sorted(FACTS & (change.touched or set()))}
+        if change.was is not None and change.new is not None:
+            details |= {"was": change.was, "now": changed(change.was, change.new)}
+        return [row | details for row in self.rows(change.plural, [change.id], change.action, change.at)]
 
-    def row(self, plural: str, id: int, action: str, at: Timestamp) -> Document:
-        expires = self._site.now() + self._site.changes_kept
-        return {"kind": plural, "id": id, "action": action, "at": utc(at), "expires_at": expires}
+    def rows(self, plural: str, ids: Iterable[int], action: str, at: Timestamp) -> list[Document]:
+        """A row for each record; none if its id is not a number, as no request can name it."""
+        row = {"action": action, "at": utc(at), "expires_at": self._site.now() + self._site.changes_kept}
+        return [{"kind": plural, "id": id, **row} for id in ids if isinstance(id, int)]
 
 
 def batches(changes: Sequence[Change]) -> Iterator[list[Change]]:

@@ -26,6 +26,11 @@ Step = tuple[State, State]
 """The state before and after a write."""
 
 
+def uses_of(event: Mapping[str, Any]) -> frozenset[Use]:
+    """Every record that an event links to."""
+    return frozenset((field, copy["_id"]) for field in LINKED for copy in event.get(field) or ())
+
+
 def steps_of(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[Use, Step]:
     """The step of each record that an event has linked to before or after a write, if there is any."""
     before, after = _uses(old), _uses(new)

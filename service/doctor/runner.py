@@ -14,9 +14,9 @@ from schemas.kind import Document, Kind
 from service.changes.restores import refuse_restore
 from service.doctor.findings import REMOVED, Check, DatabaseCheck, Finding, RecordCheck
 from service.doctor.mending import mend
-from service.doctor.scope import MALFORMED, Scope
+from service.doctor.scope import Scope
 from service.failures import brief
-from service.mongo.client import batches_by_id
+from service.mongo.client import MALFORMED, batches_by_id
 
 RUN_SECONDS = 24 * 3600
 """Time limit of a run."""

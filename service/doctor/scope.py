@@ -8,12 +8,11 @@ from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
-from bson.errors import BSONError
 from pymongo.errors import OperationFailure
 
 from schemas.errors import Problem
 from schemas.kind import Document
-from service.mongo.client import LENIENT, Collection
+from service.mongo.client import LENIENT, MALFORMED, Collection
 from service.store import Store
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import ABANDONED_AFTER, record_of
@@ -23,8 +22,6 @@ from service.store.search import Vocabulary
 POLL_SECONDS = 0.25
 JOB_SECONDS = ABANDONED_AFTER.total_seconds() + 10
 """How long to wait for a fan-out job: older ones are resumed by the next maintenance of any process."""
-MALFORMED = (KeyError, TypeError, AttributeError, ValueError, OverflowError, BSONError)
-"""What code raises that reads documents of another form than it writes."""
 
 
 class Inferred(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pymongo
 from bson import Timestamp
 from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.errors import BSONError
 from motor.motor_asyncio import (
     AsyncIOMotorClient,
     AsyncIOMotorClientSession,
@@ -51,6 +52,8 @@ LENIENT: CodecOptions[Row] = CodecOptions(
     datetime_conversion=DatetimeConversion.DATETIME_AUTO, unicode_decode_error_handler="replace"
 )
 """How to read what other programs may have written: a value that is not valid does not stop the reader."""
+MALFORMED = (KeyError, TypeError, AttributeError, ValueError, OverflowError, BSONError)
+"""What code raises that reads documents of another form than it writes."""
 
 
 def collections(database: Database) -> Callable[[str], Collection]:

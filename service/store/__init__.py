@@ -72,12 +72,8 @@ class Store:
         self.changes = Changes(database, self.feed, self.lists, self.log).page
         self.wait_for_changes = ChangeWatcher(self.feed).wait
         self.reader = reader = Reader(database, self.feed, self.passwords, self.log)
-        self.find, self.find_many, self.read, self.head = (
-            reader.find,
-            reader.find_many,
-            reader.read,
-            reader.head,
-        )
+        self.find, self.find_many = reader.find, reader.find_many
+        self.read, self.head = reader.read, reader.head
         tree = CategoryTree(database, site, self.fanout)
         drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
         keys = IdempotencyKeys(database, site, self.feed)

@@ -63,11 +63,6 @@ def removal(kind: Kind, id: int, now: datetime) -> CopyUpdate:
     return CopyUpdate({f"{field}._id": id}, {"$pull": {field: {"_id": id}}} | new_version({}, now))
 
 
-def uses_of(events: Iterable[Mapping[str, Any]]) -> set[Use]:
-    """Every record that events link to."""
-    return {(field, copy["_id"]) for event in events for field in LINKED for copy in event.get(field) or ()}
-
-
 async def load_linked(loader: RecordLoader, uses: Iterable[Use]) -> dict[Use, Document]:
     """The linked records that exist."""
     refs = {(field, id): (LINKED[field].plural, id) for field, id in uses}

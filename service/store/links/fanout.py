@@ -23,7 +23,8 @@ from schemas.kinds.event_representation import LINK_FIELD, LINKED
 from schemas.site import Site
 from service.background import BackgroundTasks, background_task
 from service.changes.feed import ChangeFeed
-from service.mongo.client import FIRST_BATCH, LENIENT, Database, Session, aggregate
+from service.changes.usage_steps import uses_of
+from service.mongo.client import FIRST_BATCH, LENIENT, MALFORMED, Database, Session, aggregate
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 from service.store.links.copies import (
     CopyUpdate,
@@ -32,7 +33,6 @@ from service.store.links.copies import (
     outdated_copies,
     removal,
     replacement,
-    uses_of,
 )
 
 log = logging.getLogger("kalends.fanout")
@@ -96,10 +96,10 @@ class Fanout:
             await self._try_to_run(job)
 
     async def _try_to_run(self, job: Document) -> None:
-        """Run a job; if it fails, it is left to a later maintenance run, and does not stop the others."""
+        """Run a job. One that is refused or malformed is left for later, and does not stop the others."""
         try:
             await self.run(job)
-        except Exception:
+        except (*MALFORMED, WriteError):
             log.exception("fan-out job %s failed", job["_id"])
 
     async def run(self, job: Document) -> None:
@@ -113,7 +113,7 @@ class Fanout:
         """Renew the time of a job, so that no process takes it for abandoned while it runs."""
         while True:
             await asyncio.sleep(RENEWAL_SECONDS)
-            with suppress(PyMongoError):
+            with suppress(PyMongoError):  # the next renewal is early enough
                 await self._jobs.update_one({"_id": job["_id"]}, RENEWAL)
 
     async def resume_abandoned(self) -> None:
@@ -187,7 +187,8 @@ class Fanout:
         """Compare the copies in events that were just written with the versions that linked records have now,
         and update outdated ones; return the events that had any. If MongoDB fails now, the events are stored
         nevertheless: when their changes are counted, their copies are compared again."""
-        uses, outdated = uses_of(events), dict[int, Document | None]()
+        uses = {use for event in events for use in uses_of(event)}
+        outdated = dict[int, Document | None]()
         try:
             records = await self._feed.confirm(partial(load_linked, self._versions, uses))
             for (field, id), ids in outdated_copies(events, records, uses).items():

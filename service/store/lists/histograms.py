@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from schemas.values.dates import EPOCH
+from schemas.values.dates import EPOCH, LAST
 from schemas.values.zones import Zone
 from service.store.lists.query import Condition
 
@@ -19,7 +19,6 @@ START, END = "start_utc", "end_utc"
 LOWER = ("$gt", "$gte")
 DAY = 86_400
 SECOND = timedelta(seconds=1)
-LAST = datetime.max.replace(microsecond=0)
 SHIFT = 26
 """A key is `start slot << SHIFT | (end slot - start slot)`; it fits into the 53 bits of a double."""
 SPAN = (1 << SHIFT) - 1

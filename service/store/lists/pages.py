@@ -60,13 +60,14 @@ class Lists:
         one now, all is done again."""
 
         async def attempt() -> Result:
+            position, asked = self._feed.position, await self.query(kind, query, caller, problems)
             for _ in range(MAX_ATTEMPTS):
-                position = self._feed.position
-                asked = await self.query(kind, query, caller, problems)
                 result = await read(asked)
                 if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
                     return result
-                if (await self.query(kind, query, caller, problems)).encoded == asked.encoded:
+                before, position = asked, self._feed.position
+                asked = await self.query(kind, query, caller, problems)
+                if asked.encoded == before.encoded:
                     return result
             raise Unavailable
 

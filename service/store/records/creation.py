@@ -149,10 +149,8 @@ class Creator:
         kept = [record for row, record in drafts.items() if row.new_slug(kind)]
         others = [record for row, record in drafts.items() if not row.new_slug(kind)]
         with ExitStack() as releases:
-            await self._drafter.complete(kind, kept, keep_slugs=True)
-            releases.callback(self._drafter.release, kind, kept)
-            await self._drafter.complete(kind, others, expect_free=expect_free)
-            releases.callback(self._drafter.release, kind, others)
+            await self._drafter.complete(kind, kept, releases, keep_slugs=True)
+            await self._drafter.complete(kind, others, releases, expect_free=expect_free)
             await self._drafter.complete_linked(resolver.new)
             releases.pop_all()
         for row, record in drafts.items():

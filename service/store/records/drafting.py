@@ -80,10 +80,16 @@ class Drafter:
         return first | record | counters | head
 
     async def complete(
-        self, kind: Kind, records: Sequence[Document], *, expect_free: bool = False, keep_slugs: bool = False
+        self,
+        kind: Kind,
+        records: Sequence[Document],
+        releases: ExitStack,
+        *,
+        expect_free: bool = False,
+        keep_slugs: bool = False,
     ) -> None:
-        """Give every record its id unless it has one, a free slug and its search fields. With `keep_slugs`,
-        the unique index refuses slugs that are taken."""
+        """Give every record its id unless it has one, a free slug and its search fields. Closing `releases`
+        releases the slugs. With `keep_slugs`, the unique index refuses slugs that are taken."""
         without_id = [record for record in records if record.get("_id", 0) <= 0]  # or a temporary one
         ids = await self._ids.many(kind.id_space, len(without_id))
         desired = [record["slug"] for record in records]
@@ -95,11 +101,8 @@ class Drafter:
             record["_id"] = id
         for record, slug in zip(records, slugs, strict=True):
             record["slug"] = slug
-        try:
-            found = await self.vocabulary.all_searchable(kind, records)
-        except BaseException:
-            self.release(kind, records)
-            raise
+        releases.callback(self.release, kind, records)
+        found = await self.vocabulary.all_searchable(kind, records)
         for record, searchable in zip(records, found, strict=True):
             record.update(searchable)
 
@@ -107,8 +110,7 @@ class Drafter:
         """Complete the records that events create by linking to them: all of them or none."""
         with ExitStack() as releases:
             for field, records in new.items():
-                await self.complete(LINKED[field], records)
-                releases.callback(self.release, LINKED[field], records)
+                await self.complete(LINKED[field], records, releases)
             releases.pop_all()
 
     def release(self, kind: Kind, records: Collection[Document]) -> None:
