@@ -397,10 +397,11 @@ async def write_by_hand(api: Api, written: dict[str, Any]) -> None:
     await events.insert_one({**stored, "_id": 1000, "slug": "by-hand", **written})
 
 
-async def test_a_moved_category_with_an_event_that_another_program_has_written(api: Api) -> None:
+@pytest.mark.parametrize("id", ["by hand", DatetimeMS(2**60)])
+async def test_a_moved_category_with_an_event_that_another_program_has_written(api: Api, id: Any) -> None:
     event = await api.event("Concert", categories=["Jazz"])
     music = await api.made("categories", name="Music")
-    await write_by_hand(api, {"_id": "by hand"})
+    await write_by_hand(api, {"_id": id})
     token = (await api.get("/changes"))[1]["next"]
     assert (await api.patch(f"/categories/{event['categories'][0]['id']}", {"parent": music["id"]}))[0] == 200
     status, page = await api.get(f"/changes?since={token}&kinds=events&categories={music['id']}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientError, ClientResponse, ClientSession
+from bson.datetime_ms import DatetimeMS
 from pymongo.errors import AutoReconnect, NetworkTimeout
 
 from handlers.responses.streamed import StreamedResponse
@@ -272,6 +273,17 @@ async def test_lost_changes_are_found_by_comparison(api: Api, monkeypatch: pytes
     assert await mirror.differences(get) == {}
     assert set(mirror.told) >= {("changed", "events", kept), ("changed", "events", added)}
     assert set(mirror.told) >= {("removed", "events", gone), ("removed", "tags", tag)}
+
+
+async def test_lost_changes_are_found_beside_those_of_another_program(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id, token = (await api.event("Kept"))["id"], await token_of(api)
+    async with lost_changes(api, monkeypatch):
+        assert (await api.patch(f"/events/{id}", {"title": "New"}))[0] == 200
+        stored = await api.store.database["events"].find_one({"_id": id}) or {}
+        await api.store.database["events"].insert_one(stored | {"_id": DatetimeMS(2**60), "slug": "by-hand"})
+    assert ("changed", "events", id) in await told(api, token)
 
 
 async def test_lost_changes_are_logged_by_one_process(

@@ -26,7 +26,7 @@ from schemas.site import Site
 from service.background import BackgroundTasks
 from service.changes.change import REMOVED, REMOVED_TERMS, Change
 from service.changes.feed import CHECKPOINT, ChangeFeed
-from service.changes.log_rows import LogRows
+from service.changes.log_rows import WITH_NUMBER, LogRows
 from service.failures import Failures
 from service.mongo.client import Database, collections, utc
 
@@ -149,7 +149,7 @@ class ChangeLog:
             if lost > MAX_LOST_RECORDS:
                 return False
         for kind in KINDS:
-            changed = self._collection(kind.plural).find({"modified_utc": since}, {"_id": 1})
+            changed = self._collection(kind.plural).find({"modified_utc": since, **WITH_NUMBER}, {"_id": 1})
             await self._log_lost(kind, "changed", [row["_id"] async for row in changed])
             gone = self._collection(REMOVED_TERMS).find({"kind": kind.plural, "at": since})
             await self._log_lost(kind, REMOVED, [row["_id"] async for row in gone])
@@ -163,8 +163,8 @@ class ChangeLog:
         ids = [row["_id"] async for row in categories.find(changed, {"_id": 1})]
         branch = {"$or": [{"_id": {"$in": ids}}, {"ancestors": {"$in": ids}}]}
         below = [row["_id"] async for row in categories.find(branch, {"_id": 1})]
-        found = self._collection(EVENT.plural).find({"categories._id": {"$in": below}}, {"_id": 1})
-        return [row["_id"] async for row in found]
+        wanted = {"categories._id": {"$in": below}, **WITH_NUMBER}
+        return [row["_id"] async for row in self._collection(EVENT.plural).find(wanted, {"_id": 1})]
 
     async def _log_lost(self, kind: Kind, action: str, ids: Sequence[int]) -> None:
         at = (await self.checkpoint()).at

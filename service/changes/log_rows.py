@@ -19,6 +19,8 @@ from service.mongo.client import Database, Session, collections, find, in_transa
 
 LOG = "changes"
 """The collection."""
+WITH_NUMBER: Document = {"_id": {"$type": "number"}}
+"""Matches records with an id that requests can name: other programs may have stored others."""
 ROWS_PER_TRANSACTION = 1000
 """Rows that one transaction appends."""
 
@@ -74,7 +76,7 @@ class LogRows:
 
     async def _events_of(self, change: Change) -> list[Document]:
         """Rows for the events of a category that was moved: they are in other lists now."""
-        wanted = {"categories._id": change.id}
+        wanted = {"categories._id": change.id, **WITH_NUMBER}
         events = await self._feed.confirm(lambda: find(self._collection(EVENT.plural), wanted, {"_id": 1}))
         rows = self.rows(EVENT.plural, (event["_id"] for event in events), "changed", change.at)
         return [row | {"touched": ["categories"]} for row in rows]
