@@ -228,6 +228,7 @@ async def unreadable(api: Api, kind: Kind, shown: Any, name: str, value: Any) ->
     return "" if (status, read) == (200, shown) else f"reads back as {status} {str(read)[:300]}"
 
 
+@pytest.mark.slow
 @every_field
 async def test_field_takes_or_refuses_any_value_on_creation(api: Api, kind: Kind, name: str) -> None:
     wrong: list[Any] = []
@@ -246,6 +247,7 @@ async def test_field_takes_or_refuses_any_value_on_creation(api: Api, kind: Kind
     assert not wrong, listed(wrong)
 
 
+@pytest.mark.slow
 @every_field
 async def test_field_takes_or_refuses_any_value_on_update(api: Api, kind: Kind, name: str) -> None:
     record = await api.made(kind.plural, **kind.example)
@@ -450,6 +452,7 @@ NOT_SENT = {"empty", "bare", "closed bracket"}
 PARAMETERS = [(kind, name) for kind in KINDS for name in kind.query_schema().fields]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"), PARAMETERS, ids=[f"{kind.name}-{name}" for kind, name in PARAMETERS]
 )
