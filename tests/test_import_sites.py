@@ -538,6 +538,15 @@ async def test_what_is_no_site(imports: Imports, serve: Serve) -> None:
     assert "is neither an iCalendar, CSV or NDJSON file nor a site" in run.said[0]
 
 
+@pytest.mark.parametrize("path", ["/typo.ics", "/blog/"])
+async def test_an_address_that_is_not_found_is_not_that_of_the_site(
+    path: str, imports: Imports, serve: Serve
+) -> None:
+    run = await imports.run((await serve(reference())) + path)
+    assert (run.status, len(run.said)) == (1, 1)
+    assert run.said[0].endswith(f"{path} answers 404: there is no file and no site at this address")
+
+
 COMPARED = ("title", "description", "slug", "status", "start_utc", "end_utc", "timezone", "all_day", "cost")
 
 

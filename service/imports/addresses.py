@@ -24,7 +24,7 @@ PLAIN_ROUTE = "/tribe/events/v1"
 API_END = "/events/v1"
 API_HEADER = "X-TEC-API-ROOT"
 """Pages of the reference service name the address of the interface."""
-FILE_STARTS = (b"BEGIN:VCALENDAR", b"{")
+NOT_FOUND = (404, 410)
 
 
 async def open_address(
@@ -46,6 +46,10 @@ async def open_address(
     for root in api_roots(url, answer):
         if await has_api(fetcher, root):
             return SiteSource(root, fetcher), nothing
+    if answer.status in NOT_FOUND:
+        raise SourceError(
+            f"{shown(url)} answers {answer.status}: there is no file and no site at this address"
+        )
     raise SourceError(
         f"{shown(url)} is neither an iCalendar, CSV or NDJSON file nor a site with {' or '.join(API_PATHS)}"
     )
@@ -95,7 +99,9 @@ def api_roots(asked: URL, answer: Answer) -> Iterator[URL]:
         said = URL(answer.headers.get(API_HEADER, ""))
         if said.host and said.origin() == origin:  # credentials are not sent to other sites
             yield said
-    bases = dict.fromkeys(url.path.rstrip("/") for url in (asked, answer.url, origin))
+    # A mistyped address of a file is not that of the whole site.
+    named = (asked, answer.url) if answer.status in NOT_FOUND else (asked, answer.url, origin)
+    bases = dict.fromkeys(url.path.rstrip("/") for url in named)
     for base in bases:
         for path in API_PATHS:
             yield origin.with_path(f"{base}/{path}")
