@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, post_load, validates_schema
 
 from schemas import EVENT, KINDS
-from schemas.fields import Choice, Many, Whole
+from schemas.fields import Choice, Many, When, Whole
 from schemas.kind import Document, Input, Kind, ResponseSchema, reader_of
 from schemas.kinds.event import EventListInput
 from schemas.kinds.post import describe, shown_time
@@ -27,6 +27,9 @@ class ChangesInput(EventListInput):
     class Meta(Input.Meta):
         exclude = OF_LISTS
 
+    # Without a date, changes to events of any date are returned.
+    start_date = When(metadata=describe(Text("events that start on this date or later")))
+    end_date = When(metadata=describe(Text("events that end on this date or before")))
     since = FreeText(
         60,
         metadata=describe(

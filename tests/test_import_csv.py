@@ -132,7 +132,7 @@ HEAD = "Event Name,Event Start Date,Event Start Time\n"
     [
         (",2027-06-01,10:00", "title: Must not be blank."),
         ("x,,", "Missing parameters: start_date, end_date."),
-        ("x,01/06/2027,10:00", "start_date: Not a valid date."),
+        ("x,01/06/2027,10:00", "Event Start Date: '01/06/2027' is not a date such as 2027-06-01; name the"),
         ("x,2027-06-01,noon", "Event Start Time: 'noon' is not a time such as 19:30 or 7:30 PM"),
         ("x,2027-06-01,10:00,more", "has 4 cells, but there are 3 columns"),
         ('"Two"x,2027-06-01,10:00', "not valid CSV: ',' expected after '\"'"),

@@ -97,7 +97,11 @@ class EventInput(PostInput):
 class EventListInput(ListInput):
     """Query parameters of the event list."""
 
-    start_date = When(metadata=describe(Text("events that start on this date or later; by default now")))
+    start_date = When(
+        metadata=describe(
+            Text("events that start on this date or later; by default now, in feeds 30 days ago")
+        )
+    )
     end_date = When(
         metadata=describe(Text("events that end on this date or before; by default in two years"))
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from schemas import EVENT
 from schemas.kind import Document, Kind
+from schemas.values.dates import is_fixed
 from service.imports.csv.columns import (
     CLOCKS,
     KINDS,
@@ -113,8 +114,13 @@ class CsvSource:
         return {"start_date": start or None, "end_date": end or None}
 
     def _day(self, column: str, text: str) -> str:
-        if not self._date_format or not text:
+        if not text or (not self._date_format and is_fixed(text)):
             return text
+        if not self._date_format:
+            raise ValueError(
+                f"{column}: {text!r} is not a date such as 2027-06-01; "
+                "name the form of the dates, as with --date-format %d.%m.%Y"
+            )
         try:
             return datetime.strptime(text, self._date_format).date().isoformat()
         except ValueError:
