@@ -79,7 +79,13 @@ class PostLinks(LinkList):
         try:
             data = load(self.kind.body_schema, value, site())
             self.kind.normalize(data, None, site())  # refuses dates that cannot be converted to UTC
-        except (MissingFields, InvalidFields) as problem:
-            names = ", ".join(sorted(problem.data["params"]))
-            raise ValidationError(Text("Invalid data for a new record: {names}.", names=names)) from None
+        except MissingFields as problem:
+            raise refused(Text(", ".join(sorted(problem.data["params"])))) from None
+        except InvalidFields as problem:
+            named = ", ".join(f"{name} ({{{name}}})" for name in sorted(problem.params))
+            raise refused(Text(named, **problem.params)) from None
         return data
+
+
+def refused(names: Text) -> ValidationError:
+    return ValidationError(Text("Invalid data for a new record: {names}.", names=names))

@@ -490,7 +490,19 @@ async def test_a_new_venue_whose_date_cannot_be_converted_fails_only_its_own_req
     good = {"title": "Good", "venue": {"venue": "Hall"}, **times}
     answers = await asyncio.gather(*(api.post("/events", sent) for sent in (good, bad, good)))
     assert [status for status, _ in answers] == [201, 400, 201]
-    assert answers[1][1]["data"]["params"] == {"venue": "Invalid data for a new record: date."}
+    reason = "The date must be within the years 1 to 9999, in UTC and in its time zone."
+    assert answers[1][1]["data"]["params"] == {"venue": f"Invalid data for a new record: date ({reason})."}
+
+
+async def test_what_is_wrong_with_a_new_venue_is_told_in_the_language_of_the_request(api: Api) -> None:
+    times = {"start_date": "2027-06-01 10:00:00", "end_date": "2027-06-01 12:00:00"}
+    venue = {"venue": "{Hall}", "geo_lat": "{north}", "date": "0001-01-99"}
+    status, body = await api.post("/events?lang=de", {"title": "Bad", "venue": venue, **times})
+    said = (
+        "date (Dieses Datum oder diese Uhrzeit gibt es nicht.), geo_lat (Muss eine Zahl von -90 bis 90 sein.)"
+    )
+    assert status == 400
+    assert body["data"]["params"] == {"venue": f"Ungültige Daten für einen neuen Datensatz: {said}."}
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "UTC"])
