@@ -80,12 +80,12 @@ class PostLinks(LinkList):
             data = load(self.kind.body_schema, value, site())
             self.kind.normalize(data, None, site())  # refuses dates that cannot be converted to UTC
         except MissingFields as problem:
-            raise refused(Text(", ".join(sorted(problem.data["params"])))) from None
+            raise refused(", ".join(sorted(problem.data["params"]))) from None
         except InvalidFields as problem:
-            named = ", ".join(f"{name} ({{{name}}})" for name in sorted(problem.params))
-            raise refused(Text(named, **problem.params)) from None
+            template = ", ".join(f"{name} ({{{name}}})" for name in sorted(problem.params))
+            raise refused(Text(template, **problem.params)) from None  # translated with its values
         return data
 
 
-def refused(names: Text) -> ValidationError:
+def refused(names: str) -> ValidationError:
     return ValidationError(Text("Invalid data for a new record: {names}.", names=names))
