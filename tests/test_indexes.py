@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from bson.codec_options import CodecOptions, DatetimeConversion
+from motor.motor_asyncio import AsyncIOMotorCollection
+from pymongo import IndexModel
+from pymongo.errors import AutoReconnect
 
 from schemas import BY_NAME, CATEGORY, EVENT, KINDS, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
@@ -39,6 +42,26 @@ async def test_indexes_are_made_once_however_often_and_by_however_many(store: St
     await create_indexes(store.database)
     await asyncio.gather(*(create_indexes(store.database) for _ in range(4)))
     assert await indexes_of(store) == before
+
+
+async def test_a_lost_connection_does_not_stop_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Store(store.client[f"{store.database.name}_fresh"], store.site)
+    create, lost = AsyncIOMotorCollection.create_indexes, set[str]()
+
+    async def lose_first(self: Any, models: list[IndexModel]) -> Any:
+        if self.name not in lost:
+            lost.add(self.name)
+            raise AutoReconnect
+        return await create(self, models)
+
+    monkeypatch.setattr(AsyncIOMotorCollection, "create_indexes", lose_first)
+    try:
+        await create_indexes(fresh.database)
+        assert await indexes_of(fresh) == await indexes_of(store)
+    finally:
+        await fresh.close()
+        await store.client.drop_database(fresh.database.name)
+    assert lost == set(INDEXES)
 
 
 async def test_four_processes_may_start_on_an_empty_database(store: Store) -> None:

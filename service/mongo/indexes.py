@@ -7,11 +7,12 @@ from typing import Any
 
 import pymongo
 from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.errors import AutoReconnect
 
 from schemas import EVENT, KINDS, VENUE
 from schemas.kind import Kind
 from schemas.kinds.event_representation import LINKED
-from service.mongo.client import Database
+from service.mongo.client import Collection, Database
 
 ORDER = ("start_utc", "_id", "end_utc")
 FILTERED = (*ORDER, "status", "hide_from_listings")
@@ -90,4 +91,12 @@ INDEXES: dict[str, list[IndexModel]] = {kind.plural: indexes_of(kind) for kind i
 async def create_indexes(database: Database) -> None:
     """Create missing indexes; idempotent, and safe in several processes at once."""
     with pymongo.timeout(INDEX_BUILD_SECONDS):
-        await asyncio.gather(*(database[name].create_indexes(models) for name, models in INDEXES.items()))
+        await asyncio.gather(*(_create(database[name], models) for name, models in INDEXES.items()))
+
+
+async def _create(collection: Collection, models: list[IndexModel]) -> None:
+    """Unlike reads and writes, index builds are not repeated by the driver when the connection is lost."""
+    try:
+        await collection.create_indexes(models)
+    except AutoReconnect:
+        await collection.create_indexes(models)
