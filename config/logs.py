@@ -13,7 +13,7 @@ from typing import Any
 class TextFormatter(logging.Formatter):
     """Human-readable lines: local time, level, logger, message."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name that logging calls
         when = f"{_local_second(int(record.created))},{int(record.msecs):03d}"
         return f"{when} {record.levelname:<7} {record.name}: {record.message}"
 

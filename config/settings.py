@@ -116,7 +116,7 @@ class Settings:
     @property
     def address(self) -> str:
         """The base URL; by default the URL of the listening address."""
-        host = "localhost" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        host = "localhost" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
         host = f"[{host}]" if ":" in host else host
         return self.base_url or f"http://{host}:{self.port}"
 

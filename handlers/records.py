@@ -45,7 +45,7 @@ from schemas.text_fields import FreeText
 from schemas.warnings import warnings_of
 
 CALLER = "caller"
-WRONG_PASSWORD = "wrong_password"  # noqa: S105
+WRONG_PASSWORD = "wrong_password"  # noqa: S105 - not a password
 """Key of a request whose answer is a page that says that a password or token was wrong."""
 MAX_BODY_CHARS_ON_LOOP = 20_000
 """Size of a body, in characters, above which validation runs in a thread."""

@@ -77,7 +77,7 @@ class Tokens:
     async def caller(self, token: str) -> Caller | None:
         """The caller that a token belongs to; None if it is unknown, revoked or expired."""
         key = digest(token)
-        with suppress(KeyError):
+        with suppress(KeyError):  # not in the cache
             known = self._known[key]
             self.hits += 1
             return known

@@ -57,7 +57,7 @@ class Scope:
         with suppress(*MALFORMED, OperationFailure, Problem):  # damage that other checks find
             await self.store.log.update()
         deadline = monotonic() + JOB_SECONDS
-        while records and monotonic() < deadline and await self._have_jobs(records):  # noqa: ASYNC110
+        while records and monotonic() < deadline and await self._have_jobs(records):  # noqa: ASYNC110 - jobs of others
             await asyncio.sleep(POLL_SECONDS)
 
     async def _have_jobs(self, records: Many[str]) -> bool:

@@ -56,7 +56,7 @@ class Directory:
         """In the data directory, or in a temporary directory if that path is too long for a socket."""
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         private = f"kalends-{os.geteuid()}-{digest}"
-        places = [self.root, Path(tempfile.gettempdir(), private), Path("/tmp", private)]  # noqa: S108
+        places = [self.root, Path(tempfile.gettempdir(), private), Path("/tmp", private)]  # noqa: S108 - private
         paths = [place / SOCKET_HOST for place in places]
         return next((path for path in paths if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES), paths[-1])
 
@@ -121,7 +121,7 @@ class Directory:
     def remove_socket_directory(self) -> None:
         self.remove_client_socket()
         if self.socket.parent != self.root:
-            with suppress(OSError):
+            with suppress(OSError):  # not empty, or removed before
                 self.socket.parent.rmdir()
 
 

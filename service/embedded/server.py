@@ -56,7 +56,7 @@ class Server:
         process = self._process
         if process is None or process.returncode is not None:
             return
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):  # it has just ended
             process.terminate()
         try:
             await asyncio.wait_for(process.wait(), STOP_TIMEOUT_SECONDS)
@@ -98,7 +98,7 @@ class Server:
             self._maintain()
 
     def _maintain(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError):  # tried again next time
             self._log.trim()
             # Cleanup jobs for temporary directories delete files that have not been touched for days.
             self._directory.socket.touch()

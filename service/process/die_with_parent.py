@@ -24,7 +24,7 @@ def main(service_pid: int, command: list[str]) -> None:
         # If the service died before the call to prctl, the kernel sends no signal.
         if os.getppid() != service_pid:
             sys.exit("the service ended before this program started")
-    os.execv(command[0], command)  # noqa: S606
+    os.execv(command[0], command)  # noqa: S606 - the command of the service itself
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ async def serve(settings: Settings, *, demo: bool = False) -> None:
 async def check_database(location: Location) -> None:
     """Report an invalid URI or a database of a newer version at once, in one line."""
     async with connected(location) as database:
-        with suppress(PyMongoError), pymongo.timeout(CHECK_SECONDS):
+        with suppress(PyMongoError), pymongo.timeout(CHECK_SECONDS):  # the service waits for MongoDB
             await stored_form(database)
 
 

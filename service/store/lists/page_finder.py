@@ -36,7 +36,7 @@ class PageFinder:
 
     async def find(self, asked: ListQuery) -> Page:
         """The page, with a total from the histogram of the filter if the list is long and can have one."""
-        with suppress(NoHistogram):
+        with suppress(NoHistogram):  # counted below
             if self._totals.can_build(asked):
                 return await self._find(asked)
         return await self.count(asked)

@@ -111,7 +111,7 @@ class Updater:
 
     async def _refuse(self, kind: Kind, ref: Ref, data: Document, caller: Caller, problems: Problems) -> None:
         stored: Document | None = None
-        with suppress(NotFound):
+        with suppress(NotFound):  # what is wrong with the body is said first
             stored = await self.find(kind, ref)
         # Messages must not reveal stored values that are protected or not the caller's to edit.
         own = stored if stored and caller.may_write(stored) and not is_locked(stored) else None
