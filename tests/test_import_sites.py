@@ -548,6 +548,19 @@ async def test_an_address_that_is_not_found_is_not_that_of_the_site(
     assert run.said[0].endswith(f"{path} answers 404: there is no file and no site at this address")
 
 
+@pytest.mark.parametrize("path", [f"{ROOT}/events", f"{ROOT}/events/12", "/?tribe_events_cat=jazz"])
+async def test_an_address_of_a_part_of_a_site_is_not_that_of_the_site(
+    path: str, imports: Imports, serve: Serve
+) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse | None:
+        return await html(request) if request.path_qs == path else None
+
+    run = await imports.run((site := await serve(reference(answer=answer))) + path)
+    assert run.status == 1
+    assert run.said == [f"{site}{path} is only a part of a site; to import all of it: {site}{ROOT}"]
+    assert (await imports.run(site + ROOT)).summary == ALL_NEW
+
+
 COMPARED = ("title", "description", "slug", "status", "start_utc", "end_utc", "timezone", "all_day", "cost")
 
 

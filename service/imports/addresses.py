@@ -45,6 +45,10 @@ async def open_address(
         return recognized(file, len(answer.body), options, site), file
     for root in api_roots(url, answer):
         if await has_api(fetcher, root):
+            if is_part(url):
+                raise SourceError(
+                    f"{shown(url)} is only a part of a site; to import all of it: {shown(root)}"
+                )
             return SiteSource(root, fetcher), nothing
     if answer.status in NOT_FOUND:
         raise SourceError(
@@ -90,6 +94,11 @@ def is_file(answer: Answer) -> bool:
         media_type == "text/plain" and answer.url.path.lower().endswith(".csv")
     )
     return answer.status == 200 and (is_calendar or is_ndjson or is_csv)
+
+
+def is_part(url: URL) -> bool:
+    """Whether an address has filters, or is that of a list or record in the interface of a site."""
+    return bool(url.query.keys() - {ROUTE}) or f"{API_END}/" in url.query.get(ROUTE, url.path)
 
 
 def api_roots(asked: URL, answer: Answer) -> Iterator[URL]:
