@@ -20,6 +20,7 @@ from service.app import create_app
 from service.changes.feed import CHECKPOINT
 from service.embedded import embedded_mongod
 from service.http.protocol import Runner
+from service.mongo import client
 from service.mongo.client import Database
 from service.mongo.write_clock import read_clock
 from service.process.serve import ABORT_SECONDS
@@ -39,6 +40,14 @@ def _home_of_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test touches the data of whoever runs it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_driver() -> Iterator[None]:
+    """A busy machine may stand still for seconds; the driver would take that for a failure of MongoDB."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "HEARTBEAT_TIMEOUT_MS", 20_000)
         yield
 
 

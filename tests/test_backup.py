@@ -142,8 +142,12 @@ async def test_without_tokens_those_of_the_same_calendar_stay(api: Api, backups:
 async def test_a_damaged_identity_does_not_prevent_a_restore(api: Api, backups: Backups) -> None:
     kept = await api.event("Kept")
     path = await backups.dump()
-    await api.store.database["meta"].update_one({"_id": "instance"}, {"$unset": {"uuid": ""}})
-    await backups.restore(path, into=backups.source, replace=True)
+    meta = api.store.database["meta"]
+    row = await meta.find_one_and_update({"_id": "instance"}, {"$unset": {"uuid": ""}})
+    try:
+        await backups.restore(path, into=backups.source, replace=True)
+    finally:
+        await meta.replace_one({"_id": "instance"}, row)
     assert (await api.get(f"/events/{kept['id']}"))[1]["title"] == "Kept"
 
 

@@ -111,7 +111,10 @@ async def test_whatever_else_a_member_says_is_no_answer(
     assert await connection.hello(address) is None, "nobody listens any more"
 
 
-async def test_an_answer_that_comes_late_is_not_taken_for_the_next_one() -> None:
+async def test_an_answer_that_comes_late_is_not_taken_for_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hello, "MAX_SECONDS", 10)
     numbers, is_asked = list[int](), asyncio.Event()
 
     async def answer_the_first_one_late(number: int, writer: asyncio.StreamWriter) -> None:
@@ -133,6 +136,27 @@ async def test_an_answer_that_comes_late_is_not_taken_for_the_next_one() -> None
         assert await connection.hello(address) == {"number": 2}
         connection.close()
     assert numbers == [0, 1, 2]
+
+
+async def test_one_that_is_ended_while_it_is_opened_does_not_stay_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection, connect, opened = HelloConnection(), hello._connect, list[asyncio.StreamWriter]()
+
+    async def end_meanwhile(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await connect(address)
+        opened.append(writer)
+        connection.end()
+        return reader, writer
+
+    async def agree(number: int, writer: asyncio.StreamWriter) -> None:
+        writer.write(message(number, ok=1))
+
+    monkeypatch.setattr(hello, "_connect", end_meanwhile)
+    async with member(agree) as address:
+        await connection.hello(address)
+        assert await connection.hello(address) is None
+    assert [writer.is_closing() for writer in opened] == [True]
 
 
 async def test_a_cut_connection_hides_no_change(pair: tuple[Api, Api]) -> None:

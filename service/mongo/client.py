@@ -38,6 +38,9 @@ HISTORY_LOST = 286
 """The server's error code for a change stream that would begin before the oplog."""
 FIRST_BATCH = 10_000
 """Rows that an aggregation returns at once; by default MongoDB returns 101, and the rest on request."""
+HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 500, 1500
+"""A member that answers no heartbeat for the sum of these two, because its host is frozen or cut off, counts
+as down, and the driver closes the connections that wait for it."""
 CLOSE_STREAM_SECONDS, CLOSE_CLIENT_SECONDS = 0.2, 0.5
 MAX_TRANSACTION_SECONDS = 20.0
 """How long a transaction that conflicts with others is repeated."""
@@ -151,10 +154,8 @@ def _client(uri: str, listeners: Sequence[CommandListener]) -> Client:
         retryReads=True,
         maxPoolSize=50,
         waitQueueTimeoutMS=2000,
-        # A member that answers no heartbeat for the sum of these two, because its host is frozen or cut off,
-        # counts as down, and the driver closes the connections that wait for it.
-        heartbeatFrequencyMS=500,
-        connectTimeoutMS=1500,
+        heartbeatFrequencyMS=HEARTBEAT_MS,
+        connectTimeoutMS=HEARTBEAT_TIMEOUT_MS,
         timeoutMS=10000,
         appname=APP_NAME,
         event_listeners=listeners,

@@ -36,10 +36,11 @@ class HelloConnection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._number = 0
         self._paused_until = 0.0
+        self._has_ended = False
 
     async def hello(self, address: Address) -> dict[str, Any] | None:
         """What the member at an address says; None if it cannot be asked."""
-        if monotonic() < self._paused_until:
+        if self._has_ended or monotonic() < self._paused_until:
             return None
         answer: dict[str, Any] | None = None
         try:
@@ -48,7 +49,8 @@ class HelloConnection:
                 async with asyncio.timeout(MAX_SECONDS):
                     answer = await self._ask(address)
         finally:
-            if answer is None:  # even if cancelled: an answer that comes late must not be taken for the next
+            # Even if cancelled: an answer that comes late must not be taken for the next one.
+            if answer is None or self._has_ended:
                 self.close()
         if answer is None:
             self._paused_until = monotonic() + PAUSE_SECONDS
@@ -69,6 +71,11 @@ class HelloConnection:
         if self._streams is not None:
             self._streams[1].close()
         self._streams = None
+
+    def end(self) -> None:
+        """Close the connection for good: a request that is still under way does not leave one open."""
+        self._has_ended = True
+        self.close()
 
 
 async def _connect(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

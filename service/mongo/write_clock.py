@@ -62,6 +62,9 @@ class WriteClock:
     def close(self) -> None:
         self._connection.close()
 
+    def end(self) -> None:
+        self._connection.end()
+
     def observe(self, reply: Mapping[str, Any]) -> Clock:
         """Return the clock in a reply of the primary, and note whether it still commits writes."""
         clock, written = _clock_of(reply), reply["lastWrite"]["opTime"]["ts"]

@@ -144,6 +144,7 @@ class Store:
         await self._tasks.finish(CLOSE_SECONDS)
         await finish_transactions(CLOSE_SECONDS)
         await self.feed.close()
+        self.feed.clock.end()
         self.passwords.close()
 
 
