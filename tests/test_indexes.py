@@ -37,6 +37,15 @@ async def indexes_of(store: Store) -> dict[str, dict[str, Any]]:
     return {name: dict(await store.database[name].index_information()) for name in INDEXES}
 
 
+@pytest.fixture
+async def fresh(store: Store) -> AsyncIterator[Store]:
+    """A store without a database yet."""
+    fresh = Store(store.client[f"{store.database.name}_fresh"], store.site)
+    yield fresh
+    await fresh.close()
+    await store.client.drop_database(fresh.database.name)
+
+
 async def test_indexes_are_made_once_however_often_and_by_however_many(store: Store) -> None:
     before = await indexes_of(store)
     await create_indexes(store.database)
@@ -44,8 +53,9 @@ async def test_indexes_are_made_once_however_often_and_by_however_many(store: St
     assert await indexes_of(store) == before
 
 
-async def test_a_lost_connection_does_not_stop_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = Store(store.client[f"{store.database.name}_fresh"], store.site)
+async def test_a_lost_connection_does_not_stop_them(
+    store: Store, fresh: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     create, lost = AsyncIOMotorCollection.create_indexes, set[str]()
 
     async def lose_first(self: Any, models: list[IndexModel]) -> Any:
@@ -55,26 +65,17 @@ async def test_a_lost_connection_does_not_stop_them(store: Store, monkeypatch: p
         return await create(self, models)
 
     monkeypatch.setattr(AsyncIOMotorCollection, "create_indexes", lose_first)
-    try:
-        await create_indexes(fresh.database)
-        assert await indexes_of(fresh) == await indexes_of(store)
-    finally:
-        await fresh.close()
-        await store.client.drop_database(fresh.database.name)
+    await create_indexes(fresh.database)
+    assert await indexes_of(fresh) == await indexes_of(store)
     assert lost == set(INDEXES)
 
 
-async def test_four_processes_may_start_on_an_empty_database(store: Store) -> None:
+async def test_four_processes_may_start_on_an_empty_database(store: Store, fresh: Store) -> None:
     expected = await indexes_of(store)
-    fresh = Store(store.client[f"{store.database.name}_fresh"], store.site)
-    try:
-        await asyncio.gather(*(create_indexes(fresh.database) for _ in range(4)))
-        assert await indexes_of(fresh) == expected
-        await asyncio.gather(*(fresh.start() for _ in range(4)))
-        assert await indexes_of(fresh) == expected
-    finally:
-        await fresh.close()
-        await store.client.drop_database(fresh.database.name)
+    await asyncio.gather(*(create_indexes(fresh.database) for _ in range(4)))
+    assert await indexes_of(fresh) == expected
+    await asyncio.gather(*(fresh.start() for _ in range(4)))
+    assert await indexes_of(fresh) == expected
 
 
 async def test_every_index_is_named_and_listed(store: Store) -> None:
