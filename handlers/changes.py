@@ -71,7 +71,7 @@ class ChangesHandlers:
             if monotonic() > ends:
                 return
             if not page.has_more:
-                with suppress(TimeoutError):
+                with suppress(TimeoutError):  # nothing has changed: a heartbeat
                     await asyncio.wait_for(self.store.wait_for_changes(position), HEARTBEAT_SECONDS)
             reached = self.store.feed.position
             try:

@@ -283,7 +283,7 @@ async def test_radius_is_great_circle_everywhere(store: Store, places: Any, aske
         for centre, choice, factor in asked:
             # Radii that just reach a place, and just do not.
             radius = round(min(haversine(centre, every[choice % len(every)]) * factor, 20_000) + 0.001, 6)
-            near: Callable[[float], set[int]] = lambda km, centre=centre: {  # noqa: E731
+            near: Callable[[float], set[int]] = lambda km, centre=centre: {  # noqa: E731 - bound to this centre
                 id for id, venues in kept.items() if any(haversine(centre, venue) <= km for venue in venues)
             }
             query = {"geoloc_lat": str(centre[0]), "geoloc_lng": str(centre[1]), "geoloc_radius": str(radius)}

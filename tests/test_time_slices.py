@@ -95,7 +95,7 @@ def test_turns_of_a_closed_event_loop_are_forgotten() -> None:
 
     async def leave_unfinished() -> None:
         for _ in range(3):
-            asyncio.create_task(work())  # noqa: RUF006
+            asyncio.create_task(work())  # noqa: RUF006 - they are to be left
         await asyncio.sleep(0)
 
     asyncio.run(leave_unfinished())

@@ -105,7 +105,7 @@ class ChangeLog:
         self._is_awaited.set()
 
     async def _update_later(self) -> None:
-        with suppress(TimeoutError):
+        with suppress(TimeoutError):  # the pause is over
             await asyncio.wait_for(self._is_awaited.wait(), max(0.0, self._paused_until - monotonic()))
         async with self._turn:
             self._is_awaited.clear()

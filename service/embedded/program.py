@@ -113,7 +113,7 @@ async def _major(path: Path) -> int:
 def _version_output(path: Path) -> str:
     command = [str(path), "--version"]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - no shell
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return run.stdout + run.stderr

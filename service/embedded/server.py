@@ -93,7 +93,7 @@ class Server:
         if self._process is None:
             return 0
         while True:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError):  # it still runs
                 return await asyncio.wait_for(self._process.wait(), MAINTENANCE_SECONDS)
             self._maintain()
 

@@ -154,7 +154,7 @@ class InFlight:
         self._is_draining = True
         self._stop_endless()
         await acceptor.close()
-        with suppress(TimeoutError):
+        with suppress(TimeoutError):  # the grace period is over
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._close_connections(server, shutdown)
 

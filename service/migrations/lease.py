@@ -47,7 +47,7 @@ async def hold_lease(database: Database, job: str) -> AsyncIterator[None]:
 async def _renew(database: Database, job: str, holder: str) -> bool:
     free = {"$or": [{"holder": holder}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]}
     until = {"$dateAdd": {"startDate": "$$NOW", "unit": "second", "amount": LEASE_SECONDS}}
-    with suppress(DuplicateKeyError):
+    with suppress(DuplicateKeyError):  # it is there
         await database["meta"].insert_one({"_id": job, "until": EPOCH})
     done = await database["meta"].update_one(
         {"_id": job, **free}, [{"$set": {"holder": holder, "until": until}}]

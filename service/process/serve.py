@@ -216,7 +216,7 @@ async def wait_for_workers(reader: int) -> None:
     themselves, and need MongoDB and the directory for metrics until then."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(reader, ended.set)
-    with suppress(TimeoutError):
+    with suppress(TimeoutError):  # workers that still run are left to themselves
         await asyncio.wait_for(ended.wait(), DRAIN_SECONDS)
     loop.remove_reader(reader)
     os.close(reader)

@@ -78,7 +78,7 @@ class Deliverer:
             await asyncio.sleep(PAUSE_SECONDS)
             return
         await self._start_due()
-        with suppress(TimeoutError):
+        with suppress(TimeoutError):  # nothing has changed
             await asyncio.wait_for(self._store.wait_for_changes(position), PAUSE_SECONDS)
         self._failures.succeeded()
 

@@ -37,7 +37,7 @@ def _with_stray_lines(lines: list[str]) -> Iterator[str]:
         if PROPERTY.match(line):
             is_text = TEXT.match(line) is not None
         elif is_text and line[:1].strip():
-            line = f" \\n{line}"  # noqa: PLW2901
+            line = f" \\n{line}"  # noqa: PLW2901 - the line is repaired
         yield line
 
 
