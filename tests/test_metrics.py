@@ -18,6 +18,7 @@ from pymongo.errors import OperationFailure
 from handlers.editor.cookie import COOKIE
 from schemas.site import Site
 from service.background import background_task
+from service.changes.restores import MARKER
 from service.metrics import database_state
 from service.metrics.commands import CommandMetrics
 from service.metrics.requests import METHODS
@@ -302,3 +303,21 @@ async def test_a_revoked_token_does_not_read_them(roles: dict[str, Api], store: 
         return (await roles["viewer"].get("//metrics"))[0] == 401
 
     await until(is_refused)
+
+
+async def test_during_a_restore_a_token_that_was_accepted_before_reads_them(
+    roles: dict[str, Api], store: Store
+) -> None:
+    assert (await roles["viewer"].get("//metrics"))[0] == 200
+    await store.database["meta"].insert_one({"_id": MARKER})
+    try:
+
+        async def is_noticed() -> bool:
+            return (await roles["viewer"].get("/events"))[0] == 503
+
+        await until(is_noticed)
+        roles["public"].store.tokens.forget()
+        assert (await roles["viewer"].get("//metrics"))[0] == 200
+        assert (await roles["editor"].get("//metrics"))[0] == 503, "this token was not accepted before"
+    finally:
+        await store.database["meta"].delete_one({"_id": MARKER})

@@ -11,7 +11,7 @@ from pymongo.errors import PyMongoError
 
 from config import Settings
 from schemas.caller import Caller
-from schemas.errors import Unauthenticated
+from schemas.errors import Unauthenticated, Unavailable
 from service.http.authentication import anonymous_caller, sent_token
 from service.tokens import Tokens, digest
 
@@ -20,8 +20,8 @@ MAX_REMEMBERED = 100
 
 
 class Scrapers:
-    """Identifies callers. While MongoDB cannot be asked, a token that it has accepted before is accepted:
-    then the metrics are needed most."""
+    """Identifies callers. While MongoDB cannot be asked, or is being restored, a token that was accepted
+    before is accepted: then the metrics are needed most."""
 
     def __init__(self, settings: Settings, tokens: Tokens) -> None:
         self._anonymous, self._tokens = anonymous_caller(settings.auth_mode), tokens
@@ -42,7 +42,7 @@ class Scrapers:
             async with asyncio.timeout(MAX_WAIT_SECONDS):
                 with pymongo.timeout(MAX_WAIT_SECONDS):
                     caller = await self._tokens.caller(token)
-        except (PyMongoError, TimeoutError):
+        except (PyMongoError, TimeoutError, Unavailable):
             if caller := self._accepted.get(key):
                 return caller
             raise
