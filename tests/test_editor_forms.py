@@ -312,6 +312,25 @@ async def test_a_contributor_is_told_about_the_review(roles: Roles) -> None:
     assert '<span class="count">1</span>' in review.text
 
 
+async def test_who_publishes_an_event_is_told_which_links_are_not_public(roles: Roles) -> None:
+    """A contributor's new venue stays a draft when the event is published."""
+    editor, contributor = roles["editor"], roles["contributor"]
+    shown = await editor.made("organizers", organizer="Shown")
+    event = await contributor.event(
+        "Mine", venue={"venue": "New Hall"}, organizer=[shown["id"], {"organizer": "Hidden"}]
+    )
+    hall, hidden = "with this event: New Hall.", "with this event: Hidden."
+    form = f"/edit/events/{event['id']}"
+    page = await Editor(editor, editor.token).get(form)
+    assert hall in page.text
+    assert hidden in page.text
+    assert "with this event" not in (await Editor(contributor, contributor.token).get(form)).text
+    await editor.patch(f"/venues/{event['venue']['id']}", {"status": "publish"})
+    page = await Editor(editor, editor.token).get(form)
+    assert hall not in page.text
+    assert hidden in page.text
+
+
 async def test_a_password_is_set_kept_changed_and_removed(roles: Roles) -> None:
     editor, public = Editor(roles["editor"], roles["editor"].token), roles["public"]
     event = await roles["editor"].event("Secret", status="publish")

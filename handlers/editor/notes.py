@@ -1,4 +1,4 @@
-"""Notes beside the fields of a form: how a time or a cost is understood."""
+"""Notes beside the fields of a form: how a time or a cost is understood, and what visitors do not see."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from datetime import datetime
 from typing import Any
 
 from handlers.editor.forms import Form
+from handlers.editor.forms.choices import linked_records
 from handlers.editor.forms.times import Note, note_of, zone_of
 from handlers.pages.context import PageContext
+from schemas.kind import Kind
 from schemas.language import Text, translate
+from schemas.links import LinkList
 from schemas.values.costs import read_cost
 
 SKIPPED = Text(
     "The time that you entered does not exist on this day: the clocks are set forward. This one is used."
 )
+NOT_PUBLISHED = Text("Not published, so visitors do not see it with this event: {names}.")
 
 
 def add_notes(form: Form, page: PageContext, shown: Mapping[str, Any]) -> None:
-    """Say how the times and the cost of a form are understood; `shown` is the stored record, if any."""
+    """Say how the times and the cost of a form are understood, and to those who publish, what visitors will
+    not see; `shown` is the stored record, if any."""
     skipped = page.value("skipped").split(",")
     for one in form.fields:
         typed = one.raw if isinstance(one.raw, str) else ""
@@ -32,6 +37,15 @@ def add_notes(form: Form, page: PageContext, shown: Mapping[str, Any]) -> None:
             if one.name in skipped:
                 note = Note(page.text(SKIPPED), is_warning=True)
             one.note, one.is_warning = note
+        elif isinstance(one.schema_field, LinkList) and page.caller.publishes:
+            names = unpublished(shown.get(one.name), one.schema_field.kind)
+            one.note, one.is_warning = page.text(NOT_PUBLISHED, names=names) if names else "", True
+
+
+def unpublished(linked: Any, kind: Kind) -> str:
+    """The names of the linked records that are not public."""
+    hidden = (one for one in linked_records(linked) if one.get("status", "publish") != "publish")
+    return ", ".join(one[kind.name_field] for one in hidden)
 
 
 def cost_note(typed: str, page: PageContext) -> str:

@@ -74,9 +74,12 @@ def has_tree(kind: Kind) -> bool:
 
 
 def linked_options(linked: Any, kind: Kind) -> list[Option]:
+    return [Option(str(one["id"]), one[kind.name_field]) for one in linked_records(linked)]
+
+
+def linked_records(linked: Any) -> list[Document]:
     """The linked records; a single one need not be in an array."""
-    records = linked if isinstance(linked, list) else [linked]
-    return [Option(str(one["id"]), one[kind.name_field]) for one in records if one]
+    return [one for one in (linked if isinstance(linked, list) else [linked]) if one]
 
 
 def with_linked(options: list[Option], linked: list[Option]) -> list[Option]:
