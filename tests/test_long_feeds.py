@@ -57,6 +57,16 @@ async def test_a_long_feed_is_the_list_in_its_order(api: Api, events: list[Any])
     assert api.text.index("Event 9") < api.text.index("Event 10")
 
 
+@pytest.mark.parametrize("longest", [10, 100])
+async def test_an_event_whose_id_is_not_a_number_is_left_out(
+    api: Api, events: list[Any], monkeypatch: pytest.MonkeyPatch, longest: int
+) -> None:
+    monkeypatch.setattr(feeds, "MAX_SHORT_FEED", longest)
+    stored = await api.store.database["events"].find_one({"_id": events[3]["id"]}) or {}
+    await api.store.database["events"].insert_one(stored | {"_id": "by hand", "slug": "by-hand"})
+    assert await titles(api) == [event["title"] for event in events]
+
+
 async def test_nothing_is_lost_or_repeated_while_others_write(
     api: Api, events: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,10 +19,11 @@ from handlers.editor.cookie import COOKIE
 from schemas.site import Site
 from service.background import background_task
 from service.changes.restores import MARKER
-from service.metrics import database_state
+from service.metrics import access, database_state
 from service.metrics.commands import CommandMetrics
 from service.metrics.requests import METHODS
 from service.metrics.sampling import SAMPLER
+from service.mongo.write_clock import Clock
 from service.store import Store, unstarted_store
 from tests.checker import until
 from tests.conftest import Api, MakeApi
@@ -321,3 +322,34 @@ async def test_during_a_restore_a_token_that_was_accepted_before_reads_them(
         assert (await roles["editor"].get("//metrics"))[0] == 503, "this token was not accepted before"
     finally:
         await store.database["meta"].delete_one({"_id": MARKER})
+
+
+async def test_a_scrape_that_gives_up_does_not_end_what_others_wait_for(
+    roles: dict[str, Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests that come together are served by one read of the change feed."""
+    viewer, store = roles["viewer"], roles["public"].store
+    assert (await viewer.get("/events"))[0] == 200
+    read, may_go_on, batcher = store.feed.clock.read, asyncio.Event(), store.feed.batcher
+
+    def write() -> None:
+        store.database.delegate["meta"].update_one({"_id": "x"}, {"$inc": {"y": 1}}, upsert=True)
+
+    async def slow() -> Clock:
+        await may_go_on.wait()
+        await asyncio.get_running_loop().run_in_executor(None, write)
+        return await read()
+
+    monkeypatch.setattr(store.feed.clock, "read", slow)
+    monkeypatch.setattr(access, "MAX_WAIT_SECONDS", 0.1)
+    store.feed.restores.read_at = 0.0
+    calls = batcher.calls
+    first = asyncio.create_task(viewer.get("/events"))
+    while batcher.calls == calls or batcher.waiting:
+        await asyncio.sleep(0.01)
+    assert (await roles["editor"].get("//metrics"))[0] == 503
+    second = asyncio.create_task(roles["public"].get("/events"))
+    while batcher.waiting < 2:
+        await asyncio.sleep(0.01)
+    may_go_on.set()
+    assert [(await task)[0] for task in (first, second)] == [200, 200]

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from bson import Timestamp
+from bson import DatetimeMS, Timestamp
 from pymongo.errors import WriteError
 
 from schemas.site import Site
@@ -289,3 +289,29 @@ async def test_a_record_that_cannot_be_stored_does_not_stop_the_publication_of_o
     monkeypatch.setattr(Updater, "_attempt", refuses)
     await api.store.maintain()
     assert [(await api.get(f"/events/{id}"))[1]["status"] for id in ids] == ["future", "publish"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"$unset": {"version": ""}},
+        {"$unset": {"modified_utc": ""}},
+        {"$set": {"modified_utc": DatetimeMS(2**60)}},
+        {"$unset": {"slug": ""}},
+    ],
+    ids=str,
+)
+async def test_a_malformed_record_does_not_stop_the_publication_of_others(
+    api: Api, written: dict[str, Any]
+) -> None:
+    ids = [
+        (await api.event(f"Event {number}", status="future", date="2099-01-01"))["id"] for number in (1, 2)
+    ]
+    events = api.store.database["events"]
+    await events.update_many({}, {"$set": {"date_utc": api.store.site.now()}})
+    await events.update_one({"_id": ids[0]}, written)
+    await events.insert_one(
+        {"_id": "by hand", "slug": "by-hand", "status": "future", "date_utc": api.store.site.now()}
+    )
+    await api.store.maintain()
+    assert (await api.get(f"/events/{ids[1]}"))[1]["status"] == "publish"

@@ -114,7 +114,7 @@ class ChangeLog:
             try:
                 await self._update()
                 self._failures.succeeded()
-            except PyMongoError as error:
+            except (PyMongoError, Unavailable) as error:
                 self._failures.failed(error)
 
     async def update(self) -> None:

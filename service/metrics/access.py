@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pymongo
 from aiohttp import web
 from cachetools import LRUCache
 from pymongo.errors import PyMongoError
@@ -38,10 +37,9 @@ class Scrapers:
     async def _caller_of(self, token: str) -> Caller:
         key = digest(token)
         try:
-            # The driver does not count the time for which a call waits for a thread.
+            # Not a timeout of the driver: it would also end reads that other requests wait for.
             async with asyncio.timeout(MAX_WAIT_SECONDS):
-                with pymongo.timeout(MAX_WAIT_SECONDS):
-                    caller = await self._tokens.caller(token)
+                caller = await self._tokens.caller(token)
         except (PyMongoError, TimeoutError, Unavailable):
             if caller := self._accepted.get(key):
                 return caller

@@ -42,7 +42,7 @@ async def observe_database(store: Store) -> None:
 async def read_state(store: Store) -> tuple[float, float]:
     """The number of fan-out jobs that are open, and the seconds that the change feed is behind."""
     with pymongo.timeout(MAX_WAIT_SECONDS):
-        jobs = await store.fanout.count_jobs()
+        jobs = await store.database["fanout_jobs"].count_documents({})
         last_write = (await asyncio.to_thread(read_clock, store.database.delegate)).time
     has_begun = store.feed.time.time > 0
     return jobs, max(0, last_write.time - store.feed.time.time) if has_begun else nan

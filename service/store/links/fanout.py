@@ -24,7 +24,7 @@ from schemas.site import Site
 from service.background import BackgroundTasks, background_task
 from service.changes.feed import ChangeFeed
 from service.changes.usage_steps import uses_of
-from service.mongo.client import FIRST_BATCH, LENIENT, MALFORMED, Database, Session, aggregate
+from service.mongo.client import FIRST_BATCH, LENIENT, MALFORMED, Database, Session, aggregate, find
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 from service.store.links.copies import (
     CopyUpdate,
@@ -82,9 +82,6 @@ class Fanout:
         is_embedded = kind.name in LINK_FIELD and not set(fields).isdisjoint(copied_fields(kind))
         return await self.enqueue(kind, [id] if is_embedded else [], session)
 
-    async def count_jobs(self) -> int:
-        return await self._jobs.count_documents({})
-
     async def run_soon(self, jobs: Sequence[Document]) -> None:
         """Run jobs in the background, but wait a little for them to finish."""
         if jobs:
@@ -124,13 +121,10 @@ class Fanout:
 
     async def _resume_abandoned(self) -> None:
         for job, age in await self.jobs_with_ages():
-            if age > ABANDONED_AFTER and await self._take_over(job):
-                await self._try_to_run(job)
-
-    async def _take_over(self, job: Document) -> bool:
-        """Renew the time of an abandoned job; return False if another process did so first."""
-        taken = await self._jobs.update_one({"_id": job["_id"], "at": job["at"]}, RENEWAL)
-        return taken.matched_count == 1
+            if age > ABANDONED_AFTER:
+                taken = await self._jobs.update_one({"_id": job["_id"], "at": job["at"]}, RENEWAL)
+                if taken.matched_count:  # no other process was first
+                    await self._try_to_run(job)
 
     async def jobs_with_ages(self) -> list[tuple[Document, timedelta]]:
         """All jobs that have a time, with their ages."""
@@ -188,13 +182,14 @@ class Fanout:
         and update outdated ones; return the events that had any. If MongoDB fails now, the events are stored
         nevertheless: when their changes are counted, their copies are compared again."""
         uses = {use for event in events for use in uses_of(event)}
-        outdated = dict[int, Document | None]()
+        outdated = set[int]()
         try:
             records = await self._feed.confirm(partial(load_linked, self._versions, uses))
             for (field, id), ids in outdated_copies(events, records, uses).items():
                 await self.update_copies(LINKED[field], id, ids)
-                for event in ids:
-                    outdated[event] = await self._events.find_one({"_id": event}, HIDDEN_FIELDS)
+                outdated.update(ids)
+            rows = await find(self._events, {"_id": {"$in": [*outdated]}}, HIDDEN_FIELDS) if outdated else []
         except (PyMongoError, Unavailable) as error:
             log.warning("copies in events that were just written are compared later: %s", error)
-        return {id: event for id, event in outdated.items() if event}
+            return {}
+        return {row["_id"]: row for row in rows}

@@ -110,10 +110,10 @@ def _rows(
     collection: Collection, lists: Sequence[ListQuery], stages: Sequence[Document]
 ) -> Iterator[Document]:
     """The rows of lists, all read at the same moment: no record is in two lists because it was changed in
-    between."""
+    between. Records of other programs whose ids are not numbers have no place in a feed."""
     records = collection.delegate
     with records.database.client.start_session(snapshot=True) as session:
         for asked in lists:
             pipeline = [{"$match": asked.filter}, {"$sort": dict(asked.sort)}, *stages]
             with records.aggregate(pipeline, session=session, batchSize=READ_AHEAD) as rows:
-                yield from rows
+                yield from (row for row in rows if isinstance(row.get("_id", 0), int))

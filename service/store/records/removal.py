@@ -6,13 +6,14 @@ import logging
 
 from schemas import KINDS
 from schemas.caller import Caller, Role
-from schemas.errors import PreconditionFailed, Trashed
+from schemas.errors import InvalidFields, PreconditionFailed, Trashed
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_PRECONDITIONS, Preconditions, Versions
 from schemas.site import Site
 from service.changes.log import ChangeLog
+from service.changes.log_rows import WITH_NUMBER
 from service.mongo.bulk_writes import UNSTORABLE
-from service.mongo.client import Database
+from service.mongo.client import MALFORMED, Database
 from service.mongo.loaders import Ref
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
@@ -60,9 +61,9 @@ class StatusChanges:
         return stored
 
     async def publish_due(self) -> None:
-        """Publish the scheduled records whose publication date has come; one that cannot be stored does not
-        stop the others."""
-        due = {"status": "future", "date_utc": {"$lte": self._site.now()}}
+        """Publish the scheduled records whose publication date has come; one that is malformed or cannot be
+        stored does not stop the others."""
+        due = {"status": "future", "date_utc": {"$lte": self._site.now()}, **WITH_NUMBER}
         for kind in (kind for kind in KINDS if kind.is_post):
             async for record in self._database[kind.plural].find(due, {"_id": 1}):
                 try:
@@ -70,7 +71,7 @@ class StatusChanges:
                     await self._updater.update(kind, record["_id"], publish, SYSTEM, allow=is_scheduled)
                 except PreconditionFailed:
                     continue  # its status has changed meanwhile
-                except UNSTORABLE:
+                except (*MALFORMED, *UNSTORABLE, InvalidFields):
                     log.exception("%s %d cannot be published", kind.name, record["_id"])
 
 
