@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -64,25 +64,13 @@ class CategoryTree:
         """Changes by this process queue: transactions that conflict are repeated at once, and many of them
         would keep each other from ending."""
 
-    async def insert(self, kind: Kind, records: Sequence[Document], begin: Work[None]) -> None:
-        """Insert all categories, each below its parent, or none; raises DuplicateKeyError. The transaction
-        starts with `begin`."""
-
-        async def work(session: Session) -> None:
-            await begin(session)
-            for record in records:
-                record["ancestors"] = await self._ancestors(kind, record["parent"], session)
-                await self._database[kind.plural].insert_one(record, session=session)
-
-        await self.locked(work)
-
     async def move(self, kind: Kind, update: Update) -> list[Document]:
         """Update a category whose parent changes, and add its ancestors to the change; return its fan-out
         job. Raises NoMatch."""
         terms, own, fields = self._database[kind.plural], update.query["_id"], update.change["$set"]
 
         async def work(session: Session) -> list[Document]:
-            fields["ancestors"] = above = await self._ancestors(kind, fields["parent"], session)
+            fields["ancestors"] = above = await self.ancestors(kind, fields["parent"], session)
             if own in above:
                 raise InvalidFields({"parent": CIRCLE})
             await update_one(terms, update, session)
@@ -130,7 +118,8 @@ class CategoryTree:
         async with self._turn:
             return await in_transaction(self._database, work_with_lock)
 
-    async def _ancestors(self, kind: Kind, parent: int, session: Session) -> list[int]:
+    async def ancestors(self, kind: Kind, parent: int, session: Session) -> list[int]:
+        """The ancestors of a category below this parent; raises InvalidFields if there is none."""
         if not parent:
             return []
         found = await self._database[kind.plural].find_one({"_id": parent}, {"ancestors": 1}, session=session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 
 from pymongo.errors import DuplicateKeyError
@@ -25,15 +25,10 @@ from service.store.links.category_tree import remove_twins
 from service.store.links.fanout import Fanout
 from service.store.links.resolving import Linked, LinkResolver, copies_of
 from service.store.records.conditions import failed_conditions, without_rivals
-from service.store.records.drafting import CONFLICTS, Drafter
+from service.store.records.drafting import CONFLICTS, Drafter, Errors
 from service.store.records.idempotency import IdempotencyKeys
-from service.store.records.new_records import (
-    AlreadyImported,
-    Created,
-    Drafts,
-    NewRecord,
-    Outcomes,
-)
+from service.store.records.new_records import AlreadyImported, Created, Drafts, NewRecord, Outcomes
+from service.store.records.slugs import Slug
 
 log = logging.getLogger("kalends.store")
 MAX_CREATE_ATTEMPTS = 100
@@ -97,29 +92,32 @@ class Creator:
     async def create_many(self, kind: Kind, rows: Sequence[NewRecord]) -> Outcomes:
         """Create records together; return each of them, or why it was not created."""
         outcomes: Outcomes = {}
-        drafts: Drafts = {}
         for attempt in range(MAX_CREATE_ATTEMPTS):
             left = [row for row in rows if row not in outcomes]
             check = partial(failed_conditions, self._keys, self._drafter.slugs, kind, left)
             outcomes |= await self._feed.confirm(check)
             if not (left := without_rivals(kind, [row for row in left if row not in outcomes])):
                 return outcomes
-            try:
-                async with self._import_turn if rows[0].import_key else nullcontext():
-                    drafts, refused, new = await self._draft_all(
-                        kind, left, expect_free=not attempt and len(left) == 1
-                    )
-                    if rows[0].import_key:
-                        # Not with the events: an interrupted import is run again, and finds these records.
-                        await self._drafter.insert_linked(new)
-                        new = {}
-                outcomes |= refused | await self._store(kind, drafts, new)
-            except DuplicateKeyError:  # another import has created the same linked record
-                self._drafter.release(kind, drafts.values())
+            with suppress(DuplicateKeyError):  # another import has created the same linked record
+                outcomes |= await self._attempt(kind, left, expect_free=not attempt and len(left) == 1)
         return outcomes | {row: Unavailable() for row in rows if row not in outcomes}
 
+    async def _attempt(self, kind: Kind, rows: Sequence[NewRecord], *, expect_free: bool) -> Outcomes:
+        """Create records, and return what became of them. Those that conflict with other writers are missing:
+        they are to be drafted again."""
+        is_import = rows[0].import_key is not None
+        with self._drafter.slugs.reservations() as reserved:
+            async with self._import_turn if is_import else nullcontext():
+                drafts, refused, new = await self._draft_all(kind, rows, reserved, expect_free=expect_free)
+                if is_import:
+                    # Not with the events: an interrupted import is run again, and finds these records.
+                    await self._drafter.insert_linked(new)
+                    new = {}
+            failed = await self._drafter.store(kind, list(drafts.values()), new, self._keys.rows(drafts))
+        return refused | await self._outcomes(kind, drafts, failed)
+
     async def _draft_all(
-        self, kind: Kind, rows: Sequence[NewRecord], *, expect_free: bool
+        self, kind: Kind, rows: Sequence[NewRecord], reserved: set[Slug], *, expect_free: bool
     ) -> tuple[Drafts, Outcomes, Linked]:
         """The documents of valid rows, the problems of the others, and the linked records to create."""
         lookups = await self._drafter.look_up(kind, [row.data for row in rows])
@@ -137,36 +135,24 @@ class Creator:
                 refused[row] = problem
         if not kind.is_post:
             refused |= await remove_twins(self._database, self._feed, kind, drafts)
-        await self._link(kind, drafts, lookups.resolver, expect_free=expect_free)
-        return drafts, refused, lookups.resolver.new
-
-    async def _link(self, kind: Kind, drafts: Drafts, resolver: LinkResolver, *, expect_free: bool) -> None:
-        """Complete the documents, also those of new linked records, and embed the links of events."""
-        resolved = {
-            row: resolver.resolve({name: row.data.get(name) for name in kind.links}, row.caller)
-            for row in drafts
-        }
         kept = [record for row, record in drafts.items() if row.new_slug(kind)]
         others = [record for row, record in drafts.items() if not row.new_slug(kind)]
-        with ExitStack() as releases:
-            await self._drafter.complete(kind, kept, releases, keep_slugs=True)
-            await self._drafter.complete(kind, others, releases, expect_free=expect_free)
-            await self._drafter.complete_linked(resolver.new)
-            releases.pop_all()
+        linked = self._linked(kind, drafts, lookups.resolver)
+        await self._drafter.complete(kind, kept, reserved, keep_slugs=True)
+        await self._drafter.complete(kind, others, reserved, expect_free=expect_free)
+        await self._drafter.complete_linked(lookups.resolver.new, reserved)
         for row, record in drafts.items():
-            record.update(copies_of(resolved[row]))
+            record.update(copies_of(linked[row]))
+        return drafts, refused, lookups.resolver.new
 
-    async def _store(self, kind: Kind, drafts: Drafts, new: Linked) -> Outcomes:
-        """Store records, and return what became of them. Those that conflict with other writers are missing:
-        they are to be drafted again."""
-        records = {record["_id"]: record for record in drafts.values()}
-        failed: dict[int, Exception] = dict.fromkeys(records, Unavailable())
-        try:
-            keys = self._keys.rows(drafts)
-            failed = await self._drafter.store(kind, list(records.values()), new, keys)
-        finally:
-            self._drafter.slugs.release(kind.plural, records.values(), failed)
-        stored = [record for id, record in records.items() if id not in failed]
+    def _linked(self, kind: Kind, drafts: Drafts, resolver: LinkResolver) -> dict[NewRecord, Linked]:
+        """The records that each new one links to."""
+        sent = {row: {name: row.data.get(name) for name in kind.links} for row in drafts}
+        return {row: resolver.resolve(links, row.caller) for row, links in sent.items()}
+
+    async def _outcomes(self, kind: Kind, drafts: Drafts, failed: Errors) -> Outcomes:
+        """What became of records that were to be stored."""
+        stored = [record for record in drafts.values() if record["_id"] not in failed]
         self._log.update_soon()
         current = await self._fanout.refresh(stored) if kind.links else {}
         outcomes: Outcomes = {}

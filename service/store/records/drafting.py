@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pymongo.errors import DuplicateKeyError
@@ -23,7 +22,7 @@ from service.store.links.category_tree import CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
 from service.store.records.idempotency import IDEMPOTENCY_KEYS
 from service.store.records.parents import check_parent, parent_field
-from service.store.records.slugs import Slugs, desired_slug
+from service.store.records.slugs import Slug, Slugs, desired_slug
 from service.store.search import Vocabulary
 
 CONFLICTS = (DuplicateKeyError, InvalidFields)
@@ -83,13 +82,13 @@ class Drafter:
         self,
         kind: Kind,
         records: Sequence[Document],
-        releases: ExitStack,
+        reserved: set[Slug],
         *,
         expect_free: bool = False,
         keep_slugs: bool = False,
     ) -> None:
-        """Give every record its id unless it has one, a free slug and its search fields. Closing `releases`
-        releases the slugs. With `keep_slugs`, the unique index refuses slugs that are taken."""
+        """Give every record its id unless it has one, a free slug, which is reserved, and its search fields.
+        With `keep_slugs`, the unique index refuses slugs that are taken."""
         without_id = [record for record in records if record.get("_id", 0) <= 0]  # or a temporary one
         ids = await self._ids.many(kind.id_space, len(without_id))
         desired = [record["slug"] for record in records]
@@ -97,38 +96,26 @@ class Drafter:
             slugs = self.slugs.reserve_exact(kind.plural, desired)
         else:
             slugs = await self.slugs.reserve_unique(kind.plural, desired, expect_free=expect_free)
+        reserved.update((kind.plural, slug) for slug in slugs)
         for record, id in zip(without_id, ids, strict=True):
             record["_id"] = id
         for record, slug in zip(records, slugs, strict=True):
             record["slug"] = slug
-        releases.callback(self.release, kind, records)
         found = await self.vocabulary.all_searchable(kind, records)
         for record, searchable in zip(records, found, strict=True):
             record.update(searchable)
 
-    async def complete_linked(self, new: Linked) -> None:
-        """Complete the records that events create by linking to them: all of them or none."""
-        with ExitStack() as releases:
-            for field, records in new.items():
-                await self.complete(LINKED[field], records, releases)
-            releases.pop_all()
-
-    def release(self, kind: Kind, records: Collection[Document]) -> None:
-        """End the reservation of the slugs of complete records that are not stored."""
-        self.slugs.release(kind.plural, records, {record["_id"] for record in records})
+    async def complete_linked(self, new: Linked, reserved: set[Slug]) -> None:
+        """Complete the records that events create by linking to them."""
+        for field, records in new.items():
+            await self.complete(LINKED[field], records, reserved)
 
     async def insert_linked(self, new: Linked, session: Session | None = None) -> None:
         """Store new linked records, before the events that link to them; raises DuplicateKeyError."""
-        failed = {record["_id"] for records in new.values() for record in records}
-        try:
-            for field, records in new.items():
-                errors = await insert_each(self._database[LINKED[field].plural], records, session)
-                for error in errors.values():
-                    raise error
-            failed = set()
-        finally:
-            for field, records in new.items():
-                self.slugs.release(LINKED[field].plural, records, failed)
+        for field, records in new.items():
+            errors = await insert_each(self._database[LINKED[field].plural], records, session)
+            for error in errors.values():
+                raise error
 
     async def store(
         self, kind: Kind, records: Sequence[Document], new: Linked, keys: Sequence[Row]
@@ -136,20 +123,18 @@ class Drafter:
         """Store records, each by itself. If some are below others, or there are linked records to create or
         idempotency keys, all of them or none are stored, in one transaction."""
         below = [record for record in records if record.get("parent")]
-        others = [record for record in records if not record.get("parent")]
         if not (below or new or keys):
-            return await insert_each(self._database[kind.plural], others)
+            return await insert_each(self._database[kind.plural], records)
 
         async def insert(session: Session) -> None:
             await self.insert_linked(new, session)
             await insert_each(self._database[IDEMPOTENCY_KEYS], keys, session)
-            await insert_each(self._database[kind.plural], others, session)
+            for record in below:
+                record["ancestors"] = await self._tree.ancestors(kind, record["parent"], session)
+            await insert_each(self._database[kind.plural], records, session)
 
         try:
-            if below:
-                await self._tree.insert(kind, below, insert)
-            else:
-                await in_transaction(self._database, insert)
+            await (self._tree.locked(insert) if below else in_transaction(self._database, insert))
         except (*UNSTORABLE, *CONFLICTS) as error:
             return {record["_id"]: error for record in records}
         return {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from cachetools import LRUCache, TTLCache
 
-from schemas.kind import Document, Kind
+from schemas.kind import Kind
 from schemas.values.slugs import numbered, slug_of
 from service.mongo.client import Database, collections, find
 
@@ -21,6 +22,8 @@ NUMBERS_PER_STEP = 32
 """Numbers of a slug that one query looks up."""
 RESERVED_SECONDS = 30
 """How long a slug is reserved for a record that is about to be stored."""
+Slug = tuple[str, str]
+"""The plural of a kind, and a slug."""
 
 
 def desired_slug(kind: Kind, data: Mapping[str, Any]) -> str:
@@ -69,10 +72,20 @@ class Slugs:
     def __init__(self, database: Database) -> None:
         self._collection = collections(database)
         self._turn = asyncio.Lock()
-        self._reserved: TTLCache[tuple[str, str], str] = TTLCache(MAX_CACHED_SLUGS, RESERVED_SECONDS)
-        """Slugs of records that this process is about to store -> the slugs without their numbers."""
-        self._highest: LRUCache[tuple[str, str], int] = LRUCache(MAX_CACHED_SLUGS)
+        self._reserved: TTLCache[Slug, bool] = TTLCache(MAX_CACHED_SLUGS, RESERVED_SECONDS)
+        """Slugs of records that this process is about to store."""
+        self._highest: LRUCache[Slug, int] = LRUCache(MAX_CACHED_SLUGS)
         """The highest number of each slug that this process knows."""
+
+    @contextmanager
+    def reservations(self) -> Iterator[set[Slug]]:
+        """Slugs that are added to the set are no longer reserved when the context is left."""
+        reserved = set[Slug]()
+        try:
+            yield reserved
+        finally:
+            for slug in reserved:
+                self._reserved.pop(slug, None)
 
     async def free(self, plural: str, desired: str, own: int) -> str:
         """The desired slug, or its first free numbered form, for an existing record."""
@@ -92,7 +105,7 @@ class Slugs:
 
     def reserve_exact(self, plural: str, slugs: Sequence[str]) -> Sequence[str]:
         """Reserve slugs without checking that they are free."""
-        self._reserved.update(((plural, slug), slug) for slug in slugs)
+        self._reserved.update(((plural, slug), True) for slug in slugs)
         return slugs
 
     def _are_new(self, plural: str, slugs: Sequence[str]) -> bool:
@@ -115,7 +128,7 @@ class Slugs:
             taken |= await self._taken(plural, forms(numbers), own)
         for slug, free in chosen.items():
             self._highest[plural, slug] = free[-1]
-            self._reserved.update(((plural, numbered(slug, number)), slug) for number in free)
+            self.reserve_exact(plural, [numbered(slug, number) for number in free])
         left = {slug: iter(free) for slug, free in chosen.items()}
         return [numbered(slug, next(left[slug])) for slug in desired]
 
@@ -144,10 +157,3 @@ class Slugs:
         """The slugs that other records have."""
         rows = await find(self._collection(plural), {"slug": {"$in": list(slugs)}}, {"slug": 1})
         return {row["slug"] for row in rows if row["_id"] != own}
-
-    def release(self, plural: str, records: Iterable[Document], failed: Container[int] = ()) -> None:
-        """End the reservation of the slugs of records. Others may have the numbers of those not stored."""
-        for record in records:
-            base = self._reserved.pop((plural, record["slug"]), None)
-            if base is not None and record["_id"] in failed:
-                self._highest.pop((plural, base), None)

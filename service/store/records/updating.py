@@ -137,13 +137,14 @@ class Updater:
             fields |= await self._drafter.vocabulary.searchable(kind, stored | fields)
         if kind.name_field in fields and not kind.is_post:
             fields["key"] = name_key(fields["name"])
-        await self._drafter.complete_linked(lookups.resolver.new)
-        fields |= changed_fields(kind, stored, copies_of(links), caller)
-        if not fields:
-            return stored, []
-        now = max(self._drafter.site.now(), stored["modified_utc"])  # another process may be ahead
-        fields |= {"modified_utc": now, "has_own_time": now > stored["modified_utc"]}
-        return await self._save(kind, stored, fields, lookups.resolver.new)
+        with self._drafter.slugs.reservations() as reserved:
+            await self._drafter.complete_linked(lookups.resolver.new, reserved)
+            fields |= changed_fields(kind, stored, copies_of(links), caller)
+            if not fields:
+                return stored, []
+            now = max(self._drafter.site.now(), stored["modified_utc"])  # another process may be ahead
+            fields |= {"modified_utc": now, "has_own_time": now > stored["modified_utc"]}
+            return await self._save(kind, stored, fields, lookups.resolver.new)
 
     async def _new_slug(self, kind: Kind, stored: Document, wanted: Document, data: Document) -> str:
         """The slug after the change."""
