@@ -14,10 +14,11 @@ from handlers.records import CALLER, Caches
 from handlers.requests import query_values
 from handlers.responses import static_response, to_json
 from handlers.responses.streamed import StreamedResponse
-from handlers.store_protocol import ChangesPage, Store, VisibleChange
+from handlers.store_protocol import Store
 from schemas.changes import ChangesInput, kinds_of
 from schemas.errors import Problem, Problems, Unavailable
 from schemas.kind import Document, RenderContext, load_valid
+from schemas.results import ChangesPage, VisibleChange
 from schemas.site import Site
 from schemas.values.dates import show
 

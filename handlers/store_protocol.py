@@ -11,21 +11,13 @@ from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Document, Kind
 from schemas.preconditions import CreationConditions, IdempotencyKey, Preconditions
+from schemas.results import ChangesPage, Created, Page
 from schemas.site import Site
 
 Ref = int | str
 Result = TypeVar("Result")
 Head = Mapping[str, Any]
 """A projection of a record: its version and the fields that decide who may see it."""
-
-
-class Page(Protocol):
-    """One page of a list, and the total number of records."""
-
-    @property
-    def heads(self) -> list[Document]: ...
-    @property
-    def total(self) -> int: ...
 
 
 class Scan(Protocol):
@@ -45,34 +37,6 @@ class Scan(Protocol):
     def zones(self) -> dict[str, tuple[datetime, datetime]]: ...
     def heads(self, size: int) -> AsyncGenerator[list[Document]]:
         """All records of the list in batches, with their versions if the scan is complete."""
-
-
-class VisibleChange(Protocol):
-    """A change to a record; without a head if the caller does not have the record any more."""
-
-    @property
-    def token(self) -> str: ...
-    @property
-    def kind(self) -> Kind: ...
-    @property
-    def id(self) -> int: ...
-    @property
-    def action(self) -> str: ...
-    @property
-    def at(self) -> datetime: ...
-    @property
-    def head(self) -> Document | None: ...
-
-
-class ChangesPage(Protocol):
-    """Changes since a token, the token to continue with, and whether more are waiting."""
-
-    @property
-    def changes(self) -> Sequence[VisibleChange]: ...
-    @property
-    def next(self) -> str: ...
-    @property
-    def has_more(self) -> bool: ...
 
 
 class Restores(Protocol):
@@ -111,15 +75,6 @@ class UndoSteps(Protocol):
 
     async def keep(self, kind: Kind, record: Document, values: Document, was: Mapping[str, str]) -> str: ...
     async def find(self, kind: Kind, id: int, key: str) -> Document | None: ...
-
-
-class Created(Protocol):
-    """A record as it was created, by this request or by an earlier one with the same idempotency key."""
-
-    @property
-    def record(self) -> Document: ...
-    @property
-    def is_replay(self) -> bool: ...
 
 
 class Store(Protocol):

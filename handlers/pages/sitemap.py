@@ -14,13 +14,14 @@ from handlers.pages.calendar.views import CalendarPages
 from handlers.requests import values_of
 from handlers.responses import entity_tag, static_response
 from handlers.responses.prepared import PreparedResponse
-from handlers.store_protocol import Page, Store
+from handlers.store_protocol import Store
 from schemas import BY_PLURAL, EVENT, KINDS, Kind
 from schemas.caller import PUBLIC
 from schemas.errors import NoRoute, Problems
 from schemas.kind import load
 from schemas.kinds.event_representation import is_locked
 from schemas.language import Text
+from schemas.results import Page
 
 XML = "application/xml; charset=utf-8"
 MAX_URLS = 10_000

@@ -28,7 +28,6 @@ from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.usage import UsageCounters
 from service.store.lists.change_pages import Changes
-from service.store.lists.page_finder import Page
 from service.store.lists.pages import Lists
 from service.store.lists.resolver import FilterResolver
 from service.store.records.creation import Creator
@@ -40,8 +39,6 @@ from service.store.records.updating import Updater
 from service.store.search import Vocabulary
 from service.store.undo import UndoSteps
 from service.tokens import Tokens
-
-__all__ = ["Page", "Store", "open_store"]
 
 MAX_UPDATE_SECONDS = 5.0
 """How long maintenance waits for an update of the change log."""

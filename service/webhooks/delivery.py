@@ -18,10 +18,10 @@ from pymongo.errors import PyMongoError
 from config import Settings
 from handlers.changes import ChangesHandlers, ReadChanges
 from handlers.responses import to_json
-from handlers.store_protocol import VisibleChange
 from schemas.caller import PUBLIC
 from schemas.errors import InvalidFields, Problem, Problems, TokenExpired, Unavailable
 from schemas.kind import Document, RenderContext
+from schemas.results import VisibleChange
 from schemas.values.dates import show
 from service.background import background_task
 from service.failures import Failures

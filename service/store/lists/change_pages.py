@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from pymongo.errors import PyMongoError
 
@@ -14,6 +13,7 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, Problems, TokenExpired, Unavailable
 from schemas.kind import Document, Kind
 from schemas.language import Text
+from schemas.results import ChangesPage, VisibleChange
 from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
 from service.changes.log_rows import LOG, Checkpoint
@@ -24,25 +24,6 @@ from service.store.lists.pages import Lists
 from service.store.lists.query import ListQuery
 
 TOKEN = re.compile(r"(?P<log>[0-9a-f]{1,20})-(?P<number>[0-9]{1,18})", re.ASCII)
-
-
-class VisibleChange(NamedTuple):
-    """A change as reported to a caller; the head is None if they do not have the record any more."""
-
-    token: str
-    kind: Kind
-    id: int
-    action: str
-    at: datetime
-    head: Document | None
-
-
-class ChangesPage(NamedTuple):
-    """Changes since a token, the token to continue with, and whether more are waiting."""
-
-    changes: list[VisibleChange]
-    next: str
-    has_more: bool
 
 
 class Changes:

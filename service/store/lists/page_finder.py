@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 from schemas.kind import Document
+from schemas.results import Page
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database, aggregate, collections
 from service.mongo.coalescing import Batcher
@@ -18,13 +18,6 @@ from service.store.lists.totals import NoHistogram, Totals
 
 MAX_SKIPPED = 1000
 """A page behind at most this many records is found by skipping them."""
-
-
-class Page(NamedTuple):
-    """One page of a list, and the total of the list."""
-
-    heads: list[Document]
-    total: int
 
 
 class PageFinder:

@@ -11,11 +11,12 @@ from schemas.caller import Caller
 from schemas.errors import NO_PROBLEMS, PageNotFound, Problems, Unavailable
 from schemas.kind import Kind, load
 from schemas.kinds.event import EVENT
+from schemas.results import Page
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database, Result, collections
 from service.store.lists.event_filters import event_list
 from service.store.lists.other_filters import post_list, term_list
-from service.store.lists.page_finder import Page, PageFinder
+from service.store.lists.page_finder import PageFinder
 from service.store.lists.query import MAX_RECORDS, ListQuery
 from service.store.lists.resolver import FilterResolver
 from service.store.lists.scans import Scan, scan

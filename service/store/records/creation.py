@@ -15,6 +15,7 @@ from schemas.caller import Caller
 from schemas.errors import NO_PROBLEMS, Problem, Problems, Unavailable
 from schemas.kind import Document, Kind
 from schemas.preconditions import NO_CONDITIONS, CreationConditions
+from schemas.results import Created
 from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
 from service.mongo.bulk_writes import GROUP_COMMIT, violates
@@ -27,7 +28,7 @@ from service.store.links.resolving import Linked, LinkResolver, copies_of
 from service.store.records.conditions import failed_conditions, without_rivals
 from service.store.records.drafting import CONFLICTS, Drafter, Errors
 from service.store.records.idempotency import IdempotencyKeys
-from service.store.records.new_records import AlreadyImported, Created, Drafts, NewRecord, Outcomes
+from service.store.records.new_records import AlreadyImported, Drafts, NewRecord, Outcomes
 from service.store.records.slugs import Slug
 
 log = logging.getLogger("kalends.store")

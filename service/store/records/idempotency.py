@@ -10,11 +10,12 @@ from datetime import timedelta
 
 from schemas.errors import IdempotencyKeyReused
 from schemas.preconditions import IdempotencyKey
+from schemas.results import Created
 from schemas.site import Site
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database, Row
 from service.mongo.loaders import HIDDEN_FIELDS
-from service.store.records.new_records import Created, Drafts
+from service.store.records.new_records import Drafts
 
 IDEMPOTENCY_KEYS = "idempotency_keys"
 """The collection."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from schemas.caller import Caller
 from schemas.errors import Problems
@@ -38,10 +37,3 @@ class NewRecord:
 
 Outcomes = dict[NewRecord, Document | Exception]
 Drafts = dict[NewRecord, Document]
-
-
-class Created(NamedTuple):
-    """A record as it was created, by this request or by an earlier one with the same key."""
-
-    record: Document
-    is_replay: bool = False
