@@ -16,10 +16,9 @@ from benchmarks.words import vocabulary
 from schemas import CATEGORY, EVENT, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY
 from schemas.kind import load
-from schemas.kinds.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED, copy_of
 from service.mongo.indexes import create_indexes
 from service.store import Store
-from service.store.links.copies import copy_of
 
 CHUNK = 5000
 POPULAR = 1000

@@ -14,13 +14,13 @@ from schemas.formats import Feed
 from schemas.formats.ical import ICALENDAR
 from schemas.kind import Document, Kind, RenderContext, reader_of
 from schemas.kinds.event_representation import LINKED, is_locked, without_protected_fields
+from schemas.kinds.parents import parent_field
 from service.database import opened
 from service.imports.imported import ImportedRecords
 from service.imports.ndjson.export_source import HEADER, INSTANCE, linked_fields
 from service.imports.site.values import TIMES, unambiguous_time
 from service.progress import Progress
 from service.store import Store
-from service.store.records.parents import parent_field
 
 BATCH = 200
 ORDER = sorted(KINDS, key=lambda kind: bool(kind.links))

@@ -16,6 +16,7 @@ from pymongo.errors import PyMongoError
 
 from schemas.caller import Role
 from schemas.site import Site
+from schemas.values.text_normalization import trigrams
 from service.backup import switching
 from service.backup.contents import CONTENTS, NOT_DUMPED, SECRETS, Header
 from service.backup.format import BackupError, Batch, DumpWriter
@@ -23,7 +24,6 @@ from service.changes.restores import FRESH_SECONDS
 from service.migrations import FORM, FormUnknown
 from service.mongo.indexes import INDEXES
 from service.store import Store, open_store
-from service.store.search import trigrams
 from service.webhooks.subscriptions import Subscription, Webhooks
 from tests.backups import Backups, backups_of, everything_shown, fill_all
 from tests.checker import agrees

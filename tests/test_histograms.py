@@ -11,9 +11,9 @@ import pytest
 
 from schemas.values.dates import EPOCH
 from schemas.values.zones import MIDNIGHT, Zone, parse_zone
+from service.mongo.conditions import COMPARISONS
 from service.store import Store
 from service.store.lists.histograms import END, FOREVER, NEVER, SHIFT, START, Histogram, Slots, window_of
-from service.store.lists.query import COMPARISONS
 
 ZONES = (
     "UTC",

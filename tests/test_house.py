@@ -44,7 +44,7 @@ FLOORS = (
     ("service.mongo",),
     ("service.changes",),
     ("service.migrations",),
-    ("service.store.search", "service.store.undo", "service.tokens"),
+    ("service.search", "service.tokens", "service.undo"),
     ("service.store.links",),
     ("service.store.records", "service.store.lists"),
     ("service.store",),

@@ -16,11 +16,10 @@ from pymongo.errors import AutoReconnect
 from schemas import BY_NAME, CATEGORY, EVENT, KINDS, ORGANIZER, TAG, VENUE, Kind
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
-from schemas.kinds.event_representation import LINK_FIELD
+from schemas.kinds.event_representation import LINK_FIELD, copy_of
 from service.migrations.id_counters import raise_id_counters
 from service.mongo.indexes import INDEXES, create_indexes
 from service.store import Store
-from service.store.links.copies import copy_of
 from tests.samples import POSTS, named
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,9 @@ from motor.motor_asyncio import AsyncIOMotorCollection
 from schemas import EVENT, VENUE
 from schemas.caller import Role
 from service.mongo.loaders import RecordLoader
+from service.search import Vocabulary
 from service.store.links import category_tree
 from service.store.records.slugs import Slugs
-from service.store.search import Vocabulary
 from tests.checker import differences
 from tests.conftest import Api
 from tests.test_change_feed import pretend_election

@@ -16,13 +16,14 @@ from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
 from schemas.values.zones import parse_zone
 from service.changes.list_fields import FACTS, SEARCHED
+from service.mongo.conditions import fields_of, matches
 from service.store import Store
 from service.store.lists import page_finder, totals
 from service.store.lists.event_filters import DATES
 from service.store.lists.histograms import Histogram, Window
 from service.store.lists.page_finder import PageFinder
 from service.store.lists.pages import Lists
-from service.store.lists.query import ListQuery, can_evaluate, fields_of, matches
+from service.store.lists.query import ListQuery, can_evaluate
 from service.store.lists.resolver import FilterResolver
 from service.store.lists.totals import NoHistogram, Totals
 from tests.conftest import Api

@@ -26,6 +26,8 @@ from schemas.values.zones import parse_zone
 LINKED = {"categories": CATEGORY, "tags": TAG, "venue": VENUE, "organizer": ORGANIZER}
 LINK_FIELD = {kind.name: field for field, kind in LINKED.items()}
 """Name of a kind -> the event field that links to it."""
+COPIED_OF_POSTS = ("author", "status", "date_utc", "modified_utc")
+"""Fields embedded for every kind of post."""
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "ticketed")
 PROTECTED_FIELDS = ("description", "excerpt", "cost", "website", "image", *LINKED)
 """Fields that a protected event does not show without its password."""
@@ -191,3 +193,12 @@ def are_shown(field: str, copies: list[Document], stored: Document, caller: Call
     """Whether these are the links that the caller sees in the event; for posts the order counts."""
     sent, shown = ([copy["_id"] for copy in many] for many in (copies, visible_copies(field, stored, caller)))
     return sent == shown if LINKED[field].is_post else set(sent) == set(shown)
+
+
+def copied_fields(kind: Kind) -> tuple[str, ...]:
+    """The fields that events embed, besides the id and the version."""
+    return ("slug", *kind.embedded_fields, *(COPIED_OF_POSTS if kind.is_post else ()))
+
+
+def copy_of(kind: Kind, record: Document) -> Document:
+    return {name: record.get(name) for name in ("_id", "version", *copied_fields(kind))}

@@ -92,3 +92,14 @@ def search_terms(search: str) -> list[str]:
     found = dict.fromkeys(fold(phrase or word) for phrase, word in SEARCH_TERM.findall(search))
     # A term that is part of another one matches wherever that one does.
     return [one for one in found if one and not any(one in other for other in found if other != one)]
+
+
+def fold_all(sent: list[tuple[str, str]]) -> str:
+    """All texts of a record, normalized, one per line."""
+    marked_up = ("description", "excerpt")
+    return "\n".join(fold(without_markup(text) if name in marked_up else text) for name, text in sent)
+
+
+def trigrams(word: str) -> list[str]:
+    """The trigrams of a word."""
+    return sorted({word[at : at + 3] for at in range(max(len(word) - 2, 0))})

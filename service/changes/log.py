@@ -62,7 +62,7 @@ class ChangeLog:
         self._feed, self._count, self._tasks = feed, count, tasks
         self._rows, self._collection = LogRows(database, site, feed), collections(database)
         self.checkpoint = self._rows.checkpoint
-        self._turn, self._failures = asyncio.Lock(), Failures(log, "updating the change log")
+        self._lock, self._failures = asyncio.Lock(), Failures(log, "updating the change log")
         self._scheduled: asyncio.Task[None] | None = None
         self._is_awaited = asyncio.Event()
         self._paused_until = 0.0
@@ -107,7 +107,7 @@ class ChangeLog:
     async def _update_later(self) -> None:
         with suppress(TimeoutError):  # the pause is over
             await asyncio.wait_for(self._is_awaited.wait(), max(0.0, self._paused_until - monotonic()))
-        async with self._turn:
+        async with self._lock:
             self._is_awaited.clear()
             self._scheduled = None  # whoever comes from now on needs another one
             self._paused_until = monotonic() + PAUSE_SECONDS
@@ -119,7 +119,7 @@ class ChangeLog:
 
     async def update(self) -> None:
         """Count and log all writes that were acknowledged before the call."""
-        async with self._turn:
+        async with self._lock:
             await self._update()
 
     async def _update(self) -> None:

@@ -13,11 +13,11 @@ from pymongo.errors import OperationFailure
 from schemas.errors import Problem
 from schemas.kind import Document
 from service.mongo.client import LENIENT, MALFORMED, Collection
+from service.search import Vocabulary
 from service.store import Store
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import ABANDONED_AFTER, record_of
 from service.store.records.slugs import Slugs
-from service.store.search import Vocabulary
 
 POLL_SECONDS = 0.25
 JOB_SECONDS = ABANDONED_AFTER.total_seconds() + 10

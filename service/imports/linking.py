@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from schemas import BY_NAME
 from schemas.kind import Document, Kind
+from schemas.kinds.parents import parent_field
 from service.imports.imported import ImportedRecords
 from service.imports.item import Item
-from service.store.records.parents import parent_field
 
 
 class MissingLink(Exception):

@@ -24,6 +24,7 @@ from service.mongo.client import Client, Database, close_client, connect, finish
 from service.mongo.id_blocks import Ids
 from service.mongo.instance import read_instance
 from service.passwords import Passwords
+from service.search import Vocabulary
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.usage import UsageCounters
@@ -36,9 +37,8 @@ from service.store.records.idempotency import IdempotencyKeys
 from service.store.records.reading import Reader
 from service.store.records.removal import StatusChanges
 from service.store.records.updating import Updater
-from service.store.search import Vocabulary
-from service.store.undo import UndoSteps
 from service.tokens import Tokens
+from service.undo import UndoSteps
 
 MAX_UPDATE_SECONDS = 5.0
 """How long maintenance waits for an update of the change log."""

@@ -12,8 +12,8 @@ import orjson
 
 from schemas import BY_NAME, BY_PLURAL, EVENT
 from schemas.kind import Kind
+from schemas.kinds.parents import parent_field
 from service.imports.item import Entry, Item, Refusal, SourceError, key_of
-from service.store.records.parents import parent_field
 
 HEADER = "kalends_export"
 """The first key of the first line, which identifies the database that the records were created in."""

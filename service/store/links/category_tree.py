@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from schemas.errors import InvalidFields, NotFound, PreconditionFailed, TermExists, not_found
 from schemas.kind import Document, Kind
-from schemas.language import Text
+from schemas.kinds.parents import CYCLE
 from schemas.link_refs import name_key
 from schemas.preconditions import Versions
 from schemas.site import Site
@@ -21,7 +21,6 @@ from service.store.links.copies import new_version
 from service.store.links.fanout import Fanout
 
 LOCK = {"_id": "category-tree"}
-CIRCLE = Text("A category cannot be its own ancestor.")
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 Work = Callable[[Session], Coroutine[Any, Any, Result]]
@@ -36,7 +35,7 @@ def term_fields(record: Mapping[str, Any]) -> Document:
     return {"key": key, "parent": parent, "ancestors": [], **claim}
 
 
-async def remove_twins(
+async def refuse_existing_terms(
     database: Database, feed: ChangeFeed, kind: Kind, terms: dict[Key, Document]
 ) -> dict[Key, Exception]:
     """Remove new terms whose name exists under the same parent, and return an error for each. Of several new
@@ -60,7 +59,7 @@ class CategoryTree:
 
     def __init__(self, database: Database, site: Site, fanout: Fanout) -> None:
         self._database, self._site, self._fanout = database, site, fanout
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         """Changes by this process queue: transactions that conflict are repeated at once, and many of them
         would keep each other from ending."""
 
@@ -72,7 +71,7 @@ class CategoryTree:
         async def work(session: Session) -> list[Document]:
             fields["ancestors"] = above = await self.ancestors(kind, fields["parent"], session)
             if own in above:
-                raise InvalidFields({"parent": CIRCLE})
+                raise InvalidFields({"parent": CYCLE})
             await update_one(terms, update, session)
             async for below in terms.find({"ancestors": own}, {"ancestors": 1}, session=session):
                 kept = below["ancestors"][below["ancestors"].index(own) :]
@@ -115,7 +114,7 @@ class CategoryTree:
 
         # Outside the transaction: an upsert inside one can violate a unique index on old servers.
         await locks.update_one(LOCK, {"$setOnInsert": {"n": 0}}, upsert=True)
-        async with self._turn:
+        async with self._lock:
             return await in_transaction(self._database, work_with_lock)
 
     async def ancestors(self, kind: Kind, parent: int, session: Session) -> list[int]:

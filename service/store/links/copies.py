@@ -8,21 +8,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from schemas.kind import Document, Kind
-from schemas.kinds.event_representation import LINK_FIELD, LINKED
+from schemas.kinds.event_representation import LINK_FIELD, LINKED, copy_of
 from service.changes.usage_steps import Use
 from service.mongo.loaders import RecordLoader
-
-POST = ("author", "status", "date_utc", "modified_utc")
-"""Fields embedded for every kind of post."""
-
-
-def copied_fields(kind: Kind) -> tuple[str, ...]:
-    """The fields that events embed, besides the id and the version."""
-    return ("slug", *kind.embedded_fields, *(POST if kind.is_post else ()))
-
-
-def copy_of(kind: Kind, record: Document) -> Document:
-    return {name: record.get(name) for name in ("_id", "version", *copied_fields(kind))}
 
 
 def new_version(fields: Document, now: datetime) -> Document:

@@ -19,7 +19,7 @@ from pymongo.errors import PyMongoError, WriteError
 from schemas import BY_NAME, EVENT
 from schemas.errors import Unavailable, UnderRestore
 from schemas.kind import Document, Kind
-from schemas.kinds.event_representation import LINK_FIELD, LINKED
+from schemas.kinds.event_representation import LINK_FIELD, LINKED, copied_fields
 from schemas.site import Site
 from service.background import BackgroundTasks, background_task
 from service.changes.feed import ChangeFeed
@@ -28,7 +28,6 @@ from service.mongo.client import FIRST_BATCH, LENIENT, MALFORMED, Database, Sess
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 from service.store.links.copies import (
     CopyUpdate,
-    copied_fields,
     load_linked,
     outdated_copies,
     removal,
@@ -177,7 +176,7 @@ class Fanout:
             return await self._update(update._replace(change=update.smaller, smaller=None), ids, records)
         return []
 
-    async def refresh(self, events: Sequence[Document]) -> dict[int, Document]:
+    async def update_outdated(self, events: Sequence[Document]) -> dict[int, Document]:
         """Compare the copies in events that were just written with the versions that linked records have now,
         and update outdated ones; return the events that had any. If MongoDB fails now, the events are stored
         nevertheless: when their changes are counted, their copies are compared again."""

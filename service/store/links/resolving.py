@@ -13,14 +13,13 @@ from schemas import BY_PLURAL
 from schemas.caller import Caller, Role
 from schemas.errors import InvalidFields, not_found
 from schemas.kind import Document, Kind
-from schemas.kinds.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED, copy_of
 from schemas.language import Text
 from schemas.link_refs import Candidates, LinkRef, condition, link_ref
 from schemas.links import is_number
 from schemas.site import Site
 from service.mongo.client import Database, collections
 from service.mongo.loaders import HIDDEN_FIELDS, find_in_many
-from service.store.links.copies import copy_of
 
 Linked = dict[str, list[Document]]
 """Records by the link field of events that links to them."""

@@ -11,7 +11,8 @@ from schemas.caller import Caller
 from schemas.kind import Document
 from service.changes.change import REMOVED
 from service.changes.list_fields import LINKS
-from service.store.lists.query import ListQuery, can_evaluate, fields_of, matches
+from service.mongo.conditions import fields_of, matches
+from service.store.lists.query import ListQuery, can_evaluate
 
 Head = Mapping[str, Any]
 NO_FILTER = ListQuery("", [], [])

@@ -15,13 +15,13 @@ from schemas.kinds.venue import VENUE
 from schemas.site import Site
 from schemas.values.dates import Moment, parse_moment
 from schemas.values.zones import Zone
+from schemas.visibility import cancelled, visible
 from service.store.lists.query import (
     UNLOCKED,
     Condition,
     ListQuery,
     changed_after,
     ordered,
-    visible,
 )
 from service.store.lists.resolver import Circle, FilterResolver
 
@@ -82,16 +82,6 @@ def listed(query: Mapping[str, Any], caller: Caller) -> list[Condition]:
     return [] if caller.sees_all else [{"$or": [{"hide_from_listings": False}, {"author": caller.own}]}]
 
 
-def cancelled(caller: Caller, since: datetime, statuses: list[str] | None) -> Condition:
-    """Records that were moved to the trash since a time, and that the caller could see before, with one of
-    the statuses. The rule of `Caller.saw` in MongoDB's words."""
-    before = {"trashed_from": {"$in": statuses}} if statuses else {}
-    trashed: Condition = {"status": "trash", "modified_utc": {"$gte": since}, **before}
-    seen: list[Condition] = [{"trashed_from": "publish"}]
-    seen += [{"author": caller.own}] if caller.own is not None else []
-    return trashed if caller.sees_all else trashed | {"$or": seen}
-
-
 def date_conditions(query: Mapping[str, Any], site: Site) -> list[Condition]:
     """Bounds on start and end. Without a `starts_*` or `ends_*` filter the list covers the next two years,
     unless events of any date are wanted."""
@@ -132,9 +122,9 @@ async def _links(
         if wanted := query.get(field):
             with problems.gather():
                 if kind.is_post:
-                    ids = await resolver.posts(kind, field, wanted, caller)
+                    ids = await resolver.visible_ids(kind, field, wanted, caller)
                 else:
-                    ids = await resolver.terms(kind, field, wanted)
+                    ids = await resolver.term_ids(kind, field, wanted)
                 conditions.append({f"{field}._id": {"$in": ids}})
     return conditions
 

@@ -27,8 +27,9 @@ NEVER, FOREVER = -(1 << 25), 1 << 25
 
 
 class Slots:
-    """Divides time where days of the site begin: at a few seconds of the UTC day, one for each offset from
-    UTC that the zone has had. MongoDB and Python compute a slot's number in the same way."""
+    """Divides time into numbered slots. One begins at every UTC time of day at which a local day of the zone
+    has ever begun (in Berlin 22:00 and 23:00), so that whole local days are whole ranges of slots. MongoDB
+    and Python compute a slot's number in the same way."""
 
     def __init__(self, zone: Zone) -> None:
         self.cuts = day_beginnings(zone)

@@ -11,7 +11,8 @@ from schemas.caller import Caller
 from schemas.errors import Problems
 from schemas.kind import Kind
 from schemas.kinds.event_representation import LINK_FIELD
-from service.store.lists.query import UNLOCKED, Condition, ListQuery, changed_after, ordered, visible
+from schemas.visibility import visible
+from service.store.lists.query import UNLOCKED, Condition, ListQuery, changed_after, ordered
 from service.store.lists.resolver import FilterResolver
 
 POST_ORDERS = {"date": "date_utc", "modified": "modified_utc", "title": "sort", "id": "_id"}

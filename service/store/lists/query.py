@@ -1,8 +1,7 @@
-"""List query: the filter, sort order and page of a list; evaluates conditions in memory."""
+"""List query: the filter, sort order and page of a list."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,11 +10,9 @@ from typing import Any
 
 import bson
 
-from schemas.caller import Caller
-from schemas.errors import InvalidFields
-from schemas.language import Text
 from schemas.site import Site
-from service.changes.list_fields import FACTS, SEARCHED, Facts
+from service.changes.list_fields import FACTS, SEARCHED
+from service.mongo.conditions import can_match, fields_of
 from service.mongo.loaders import HEAD_FIELDS
 
 Condition = dict[str, Any]
@@ -24,9 +21,6 @@ MAX_RECORDS = 2**31
 """More than any list has, and within MongoDB's integers."""
 UNLOCKED: Condition = {"locked": {"$ne": True}}
 """Events without a password."""
-COMPARISONS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
-EVALUATED = frozenset(["$and", "$or", "$nor", "$elemMatch", "$in", "$nin", "$ne", *COMPARISONS])
-"""Operators that `matches` understands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +39,8 @@ class ListQuery:
     skip: int = 0
     limit: int = 1
     count_stages: tuple[Condition, ...] = ()
-    """They count the list; the total follows the records of the page."""
+    """They count the list. Their result `{"total": n}` follows the records of the page; an empty list has
+    none."""
 
     @property
     def all_conditions(self) -> list[Condition]:
@@ -114,78 +109,13 @@ def ordered(field: str, direction: str | None) -> Sort:
     return [(field, sign)] if field == "_id" else [(field, sign), ("_id", sign)]
 
 
-def visible(caller: Caller, statuses: list[str] | None = None) -> Condition:
-    """Public records, and public copies of linked records, for everyone; their own for authors, all for
-    viewers and editors; those in the trash only if requested. `Caller.sees` is the same rule in Python."""
-    chosen: Condition = {"status": {"$in": statuses} if statuses else {"$ne": "trash"}}
-    if caller.sees_all:
-        return chosen
-    if caller.own is not None:
-        own = {"author": caller.own, **chosen}
-        return {"$or": [{"status": "publish"}, own]} if not statuses or "publish" in statuses else own
-    if statuses and set(statuses) != {"publish"}:
-        raise InvalidFields({"status": Text("Without a token only status=publish may be requested.")})
-    return {"status": "publish"}
-
-
 def changed_after(query: Mapping[str, Any], site: Site) -> list[Condition]:
     """The condition of `modified_after`. Unlike the dates of events it is a moment, not a day."""
     moment = query.get("modified_after")
     return [{"modified_utc": {"$gt": moment.bound(site.zone)}}] if moment else []
 
 
-def fields_of(conditions: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The top-level fields that conditions refer to."""
-    found: set[str] = set()
-    for condition in conditions:
-        for name, wanted in condition.items():
-            found |= fields_of(wanted) if name.startswith("$") else {name.partition(".")[0]}
-    return frozenset(found)
-
-
 def can_evaluate(conditions: Iterable[Condition]) -> bool:
     """Whether `matches` can evaluate conditions on every change that the feed reports in full."""
     conditions = list(conditions)
-    return fields_of(conditions) <= FACTS.difference(SEARCHED) and _operators(conditions) <= EVALUATED
-
-
-def _operators(value: Any) -> set[str]:
-    if isinstance(value, list):
-        return set().union(*map(_operators, value))
-    if not isinstance(value, dict):
-        return set()
-    return {name for name in value if name.startswith("$")}.union(*map(_operators, value.values()))
-
-
-def matches(conditions: Iterable[Mapping[str, Any]], facts: Facts) -> bool:
-    """Whether all conditions hold for a record; only for conditions that can be evaluated."""
-    return all(_holds(name, wanted, facts) for one in conditions for name, wanted in one.items())
-
-
-def _holds(name: str, wanted: Any, facts: Facts) -> bool:
-    if name == "$and":
-        return matches(wanted, facts)
-    if name in ("$or", "$nor"):
-        return any(matches([one], facts) for one in wanted) is (name == "$or")
-    values = _values(name, facts)
-    if not isinstance(wanted, dict):
-        return wanted in values
-    return all(_meets(one, bound, values) for one, bound in wanted.items())
-
-
-def _values(name: str, facts: Facts) -> list[Any]:
-    """The values of a field: a single one, all elements of an array, or a subfield of each element."""
-    top, _, inner = name.partition(".")
-    value = facts.get(top)
-    found = value if isinstance(value, list) else [value]
-    return [one.get(inner) for one in found if isinstance(one, dict)] if inner else found
-
-
-def _meets(name: str, bound: Any, values: list[Any]) -> bool:
-    if name == "$elemMatch":
-        return any(matches([bound], one) for one in values if isinstance(one, dict))
-    if name in ("$in", "$nin"):
-        return set(bound).isdisjoint(values) is (name == "$nin")
-    if name == "$ne":
-        return bound not in values
-    return any(value is not None and bool(COMPARISONS[name](value, bound)) for value in values)
+    return fields_of(conditions) <= FACTS.difference(SEARCHED) and can_match(conditions)

@@ -18,13 +18,13 @@ from schemas.kinds.venue import VENUE
 from schemas.language import Text
 from schemas.link_refs import Candidates, condition
 from schemas.site import Site
+from schemas.visibility import visible
 from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
 from service.mongo.client import Collection, Database, aggregate, collections
 from service.mongo.coalescing import Batcher
 from service.mongo.loaders import GROUPED_READS, HEAD_FIELDS, RecordLoader, aggregate_many
-from service.store.lists.query import visible
-from service.store.search import Vocabulary
+from service.search import Vocabulary
 
 MAX_CACHED_RECORDS = 100_000
 """Records that cached look-ups have found, altogether."""
@@ -84,12 +84,12 @@ class FilterResolver:
             self.hits += 1
         return found
 
-    async def terms(self, kind: Kind, name: str, wanted: Sequence[str]) -> list[int]:
+    async def term_ids(self, kind: Kind, name: str, wanted: Sequence[str]) -> list[int]:
         """Ids of the terms given by id, slug or name, and of all their descendants."""
-        found: list[int] = await self._cached(kind, wanted, partial(self._terms, kind, name, wanted))
+        found: list[int] = await self._cached(kind, wanted, partial(self._term_ids, kind, name, wanted))
         return found
 
-    async def _terms(self, kind: Kind, name: str, wanted: Sequence[str]) -> list[int]:
+    async def _term_ids(self, kind: Kind, name: str, wanted: Sequence[str]) -> list[int]:
         only_ids = [{"$project": {"_id": 1}}]
         joined = {"from": kind.plural, "localField": "_id", "foreignField": "ancestors"}
         below = {"$lookup": {**joined, "pipeline": only_ids, "as": "below"}}
@@ -105,7 +105,7 @@ class FilterResolver:
             ids |= dict.fromkeys([term["_id"], *(row["_id"] for row in term["below"])])
         return list(ids)
 
-    async def posts(self, kind: Kind, name: str, wanted: list[int], caller: Caller) -> list[int]:
+    async def visible_ids(self, kind: Kind, name: str, wanted: list[int], caller: Caller) -> list[int]:
         """Ids of those venues or organizers that the caller may see; others match no event. Checked on the
         records instead of their embedded copies, so that events can be counted from an index alone."""
         ids = sorted(set(wanted))

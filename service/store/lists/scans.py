@@ -25,8 +25,8 @@ READ_AHEAD = 1000
 
 @dataclass
 class Scan:
-    """The records of lists in their order, each in 24 bytes. Long lists are not looked through: their records
-    are found when they are needed."""
+    """The ids, versions and times of the records of lists in their order, 24 bytes each. Long lists are not
+    looked through: only `heads` has their ids, without versions."""
 
     collection: Collection
     lists: Sequence[ListQuery]

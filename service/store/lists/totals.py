@@ -17,8 +17,9 @@ from service.changes.change import Change
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database
 from service.mongo.coalescing import SingleFlight
+from service.mongo.conditions import matches
 from service.store.lists.histograms import Histogram, Slots, Window, window_of
-from service.store.lists.query import ListQuery, can_evaluate, matches
+from service.store.lists.query import ListQuery, can_evaluate
 
 MAX_COUNTED, MAX_COUNTED_FIRST = 20, 100_000
 """Lists of at most 20 events are counted at every request, those of at most 100,000 when their filter is used
@@ -65,7 +66,7 @@ class Totals:
             CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300 + len(live.asked.encoded) // 4
         )
         self._used: LRUCache[bytes, bool] = LRUCache(MAX_FILTERS)
-        self._building, self._turns = SingleFlight[bytes, None](), asyncio.Semaphore(MAX_BUILDING)
+        self._building, self._build_slots = SingleFlight[bytes, None](), asyncio.Semaphore(MAX_BUILDING)
         self.hits = self.misses = 0
 
     def window(self, asked: ListQuery) -> Window:
@@ -83,7 +84,7 @@ class Totals:
         return asked.key in self._live
 
     def max_counted(self, asked: ListQuery) -> int:
-        """Up to which total a list is counted; its filter counts as used from now on."""
+        """Note that the filter of a list is used, and return up to which total the list is counted."""
         is_first, self._used[asked.key] = asked.key not in self._used, True
         return MAX_COUNTED_FIRST if is_first else MAX_COUNTED
 
@@ -116,7 +117,7 @@ class Totals:
 
     async def _build(self, asked: ListQuery) -> None:
         """Build and keep a histogram. It is kept even if all callers have gone: the next one can use it."""
-        async with self._turns:
+        async with self._build_slots:
             self._live[asked.key] = await self._read(asked)
 
     async def _read(self, asked: ListQuery) -> LiveHistogram:

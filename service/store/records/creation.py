@@ -22,7 +22,7 @@ from service.mongo.bulk_writes import GROUP_COMMIT, violates
 from service.mongo.client import Database
 from service.mongo.coalescing import Batcher
 from service.passwords import Passwords
-from service.store.links.category_tree import remove_twins
+from service.store.links.category_tree import refuse_existing_terms
 from service.store.links.fanout import Fanout
 from service.store.links.resolving import Linked, LinkResolver, copies_of
 from service.store.records.conditions import failed_conditions, without_rivals
@@ -51,7 +51,7 @@ class Creator:
     ) -> None:
         self._database, self._feed, self._drafter, self._passwords = database, feed, drafter, passwords
         self._fanout, self._log, self._keys = fanout, change_log, keys
-        self._import_turn = asyncio.Lock()
+        self._import_lock = asyncio.Lock()
         """Batches of an import that describe the same new venue must create it once."""
         self.batchers = {
             kind.plural: Batcher[NewRecord, Document | Exception](
@@ -108,7 +108,7 @@ class Creator:
         they are to be drafted again."""
         is_import = rows[0].import_key is not None
         with self._drafter.slugs.reservations() as reserved:
-            async with self._import_turn if is_import else nullcontext():
+            async with self._import_lock if is_import else nullcontext():
                 drafts, refused, new = await self._draft_all(kind, rows, reserved, expect_free=expect_free)
                 if is_import:
                     # Not with the events: an interrupted import is run again, and finds these records.
@@ -135,7 +135,7 @@ class Creator:
             except Problem as problem:
                 refused[row] = problem
         if not kind.is_post:
-            refused |= await remove_twins(self._database, self._feed, kind, drafts)
+            refused |= await refuse_existing_terms(self._database, self._feed, kind, drafts)
         kept = [record for row, record in drafts.items() if row.new_slug(kind)]
         others = [record for row, record in drafts.items() if not row.new_slug(kind)]
         linked = self._linked(kind, drafts, lookups.resolver)
@@ -155,7 +155,7 @@ class Creator:
         """What became of records that were to be stored."""
         stored = [record for record in drafts.values() if record["_id"] not in failed]
         self._log.update_soon()
-        current = await self._fanout.refresh(stored) if kind.links else {}
+        current = await self._fanout.update_outdated(stored) if kind.links else {}
         outcomes: Outcomes = {}
         for row, record in drafts.items():
             error = failed.get(record["_id"])

@@ -1,4 +1,5 @@
-"""Builds and stores new documents: a whole batch with one query for each thing that it needs."""
+"""Builds the documents of new records and stores them. What a batch needs (links, parents, ids, slugs, words)
+is looked up once for all of it."""
 
 from __future__ import annotations
 
@@ -12,24 +13,24 @@ from schemas.errors import NO_PROBLEMS, InvalidFields, Problems
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
 from schemas.kinds.event_representation import LINKED, is_locked
+from schemas.kinds.parents import check_parent, parent_field
 from schemas.kinds.post import apply_role_limits
 from schemas.site import Site
 from service.changes.feed import ChangeFeed
 from service.mongo.bulk_writes import UNSTORABLE, insert_each
 from service.mongo.client import Database, Row, Session, in_transaction
 from service.mongo.id_blocks import Ids
+from service.search import Vocabulary
 from service.store.links.category_tree import CategoryTree, term_fields
 from service.store.links.resolving import Linked, LinkResolver
 from service.store.records.idempotency import IDEMPOTENCY_KEYS
-from service.store.records.parents import check_parent, parent_field
 from service.store.records.slugs import Slug, Slugs, desired_slug
-from service.store.search import Vocabulary
 
 CONFLICTS = (DuplicateKeyError, InvalidFields)
 """Another writer was first: it took the slug or the name, or deleted the parent."""
 Errors = dict[int, Exception]
 """Errors by the ids of the records that were not stored."""
-UNUSED = {"publish": 0, "publish_end": None, "live_end": None, "as_of": None}
+NO_EVENTS = {"publish": 0, "publish_end": None, "live_end": None, "as_of": None}
 """The usage counters of a new record."""
 FIRST_FIELDS = ("status", "hide_from_listings", "locked", "start_utc", "end_utc")
 """Where a document begins. MongoDB looks for each field of a filter from the beginning: searches, which read
@@ -74,7 +75,7 @@ class Drafter:
             record.setdefault("password", None)
             record["locked"] = is_locked(record)
         head = {"version": 1, "modified_utc": self.site.now(), "slug": desired_slug(kind, data)}
-        counters = {"events": dict(UNUSED)} if kind.embedded_fields else {}
+        counters = {"events": dict(NO_EVENTS)} if kind.embedded_fields else {}
         first = {name: record[name] for name in FIRST_FIELDS if name in record}
         return first | record | counters | head
 

@@ -71,7 +71,7 @@ class Slugs:
 
     def __init__(self, database: Database) -> None:
         self._collection = collections(database)
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._reserved: TTLCache[Slug, bool] = TTLCache(MAX_CACHED_SLUGS, RESERVED_SECONDS)
         """Slugs of records that this process is about to store."""
         self._highest: LRUCache[Slug, int] = LRUCache(MAX_CACHED_SLUGS)
@@ -98,7 +98,7 @@ class Slugs:
     ) -> list[str]:
         """Reserve a different free slug for each record of a batch. With `expect_free`, unknown slugs are not
         looked up: for a single record this is cheaper, and the unique index refuses those that are taken."""
-        async with self._turn:
+        async with self._lock:
             if expect_free and self._are_new(plural, desired):
                 return list(self.reserve_exact(plural, desired))
             return await self._reserve(plural, desired, own)

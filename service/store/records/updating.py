@@ -165,9 +165,9 @@ class Updater:
             change["$unset"] = {"claim": ""}  # the claim on the name that was made at creation
         query = {"_id": stored["_id"], "version": stored["version"]}
         jobs = await self._write(kind, Update(query, change), new)
-        record = after(stored, change)
+        record = updated_record(stored, change)
         self._log.update_soon()
-        current = await self._fanout.refresh([record]) if fields.keys() & kind.links.keys() else {}
+        current = await self._fanout.update_outdated([record]) if fields.keys() & kind.links.keys() else {}
         return current.get(record["_id"], record), jobs
 
     async def _write(self, kind: Kind, update: Update, new: Linked) -> list[Document]:
@@ -189,7 +189,7 @@ class Updater:
         return []
 
 
-def after(stored: Document, change: Document) -> Document:
+def updated_record(stored: Document, change: Document) -> Document:
     """The record after an update, computed locally: for find_one_and_update the server would store a second
     copy of the document, in case the driver retries the write."""
     gone = HIDDEN_FIELDS.keys() | change.get("$unset", {}).keys()

@@ -7,12 +7,11 @@ from functools import partial
 
 from schemas import KINDS
 from schemas.kind import Document, texts
-from schemas.values.text_normalization import tokens
+from schemas.values.text_normalization import fold_all, tokens, trigrams
 from service.doctor.findings import DatabaseCheck, Finding
 from service.doctor.mending import mend
 from service.doctor.scope import Scope
 from service.mongo.client import batches_by_id
-from service.store.search import fold_all, trigrams
 
 BATCH = 5000
 

@@ -10,12 +10,11 @@ import bson
 
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
-from schemas.kinds.event_representation import LINKED
+from schemas.kinds.event_representation import LINKED, copy_of
 from service.doctor.evidence import last_fact
 from service.doctor.findings import Finding, RecordCheck
 from service.doctor.scope import Scope
 from service.doctor.values import is_number
-from service.store.links.copies import copy_of
 
 FULL_BYTES = 14_000_000
 """An event that would be larger than this may have copies without descriptions."""

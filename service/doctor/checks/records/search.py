@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from schemas import KINDS
 from schemas.kind import Document, Kind, texts
-from schemas.values.text_normalization import sort_key, tokens
+from schemas.values.text_normalization import fold_all, sort_key, tokens, trigrams
 from service.doctor.findings import Finding, RecordCheck
 from service.doctor.mending import mend
 from service.doctor.scope import Inferred, Scope
-from service.store.search import fold_all, trigrams
 
 MAX_CACHED_NUMBERS = 100_000
 

@@ -13,11 +13,11 @@ from schemas.kind import Kind, texts
 from schemas.values.text_normalization import (
     MAX_TOKEN_CHARS,
     TOKEN,
-    fold,
+    fold_all,
     search_terms,
     sort_key,
     tokens,
-    without_markup,
+    trigrams,
 )
 from service.mongo.bulk_writes import insert_missing
 from service.mongo.client import Database
@@ -32,20 +32,9 @@ MAX_CHARS_ON_LOOP = 10_000
 """Texts with more characters than this are normalized in a thread."""
 
 
-def fold_all(sent: list[tuple[str, str]]) -> str:
-    """All texts of a record, normalized, one per line."""
-    marked_up = ("description", "excerpt")
-    return "\n".join(fold(without_markup(text) if name in marked_up else text) for name, text in sent)
-
-
 def _fold_each(records: Iterable[list[tuple[str, str]]]) -> list[tuple[str, set[str]]]:
     """The normalized text of each record, and its words."""
     return [(text, tokens(text)) for text in map(fold_all, records)]
-
-
-def trigrams(word: str) -> list[str]:
-    """The trigrams of a word."""
-    return sorted({word[at : at + 3] for at in range(max(len(word) - 2, 0))})
 
 
 class Vocabulary:
@@ -95,8 +84,8 @@ class Vocabulary:
         return {each: {word: found[word] for word in each} for each in asked}
 
     def forget(self) -> None:
-        """Drop all cached words: after a restore they may have other ids. What is being looked up now is not
-        kept, either."""
+        """Drop the ids of all words: a restore may have changed them. A look-up under way still uses the old
+        ones, but does not keep them."""
         self._known = {}
 
     async def _stored(self, words: list[str]) -> dict[str, int]:

@@ -9,7 +9,8 @@ from schemas.caller import Caller
 from schemas.errors import InvalidFields, not_found
 from schemas.kind import Document, Kind
 from schemas.language import Text
-from service.store.links.category_tree import CIRCLE
+
+CYCLE = Text("A category cannot be its own ancestor.")
 
 
 def parent_field(kind: Kind) -> str:
@@ -35,4 +36,4 @@ def check_parent(
     if not kind.is_post and found is None:
         raise InvalidFields({field: not_found(kind.name)})
     if not kind.is_post and stored and (is_own or stored["_id"] in (found or {})["ancestors"]):
-        raise InvalidFields({field: CIRCLE})
+        raise InvalidFields({field: CYCLE})
