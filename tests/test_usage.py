@@ -88,7 +88,7 @@ async def test_a_copy_whose_writer_has_died_is_updated(pair: Pair, monkeypatch: 
         return {}
 
     left = renamed_after_the_look_up(pair, venue["id"], monkeypatch)
-    monkeypatch.setattr(pair[0].store.fanout, "refresh", dies)
+    monkeypatch.setattr(pair[0].store.fanout, "update_outdated", dies)
     monkeypatch.setattr(pair[0].store.log, "update_soon", lambda: None)
     event = await pair[0].event(venue=[venue["id"]])
     assert (event["venue"]["venue"], left) == ("Old", [])
@@ -262,7 +262,7 @@ async def test_an_event_at_the_size_limit_does_not_stop_the_change_log(
         raise WriteError("too large")
 
     renamed_after_the_look_up(pair, venue["id"], monkeypatch)
-    monkeypatch.setattr(pair[0].store.fanout, "refresh", skips)
+    monkeypatch.setattr(pair[0].store.fanout, "update_outdated", skips)
     for api in pair:
         monkeypatch.setattr(api.store.fanout, "update_copies", is_too_large)
     await pair[0].event(venue=[venue["id"]], tags=["t"])

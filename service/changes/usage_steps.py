@@ -27,8 +27,13 @@ Step = tuple[State, State]
 
 
 def uses_of(event: Mapping[str, Any]) -> frozenset[Use]:
-    """Every record that an event links to."""
-    return frozenset((field, copy["_id"]) for field in LINKED for copy in event.get(field) or ())
+    """Every record that an event links to; another program may have written ids that are not numbers."""
+    return frozenset(
+        (field, copy["_id"])
+        for field in LINKED
+        for copy in event.get(field) or ()
+        if isinstance(copy["_id"], int)
+    )
 
 
 def steps_of(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[Use, Step]:
@@ -50,12 +55,7 @@ def _uses(event: Mapping[str, Any] | None) -> dict[Use, State]:
     # Terms have no latest end: if only the end of an event moves, there is nothing to count in them.
     end = event["end_utc"]
     states = {True: state(end if isinstance(end, datetime) else EPOCH), False: state(EPOCH)}
-    return {
-        (field, copy["_id"]): states[kind.is_post]
-        for field, kind in LINKED.items()
-        for copy in event.get(field) or ()
-        if isinstance(copy["_id"], int)  # another program may have written it
-    }
+    return {(field, id): states[LINKED[field].is_post] for field, id in uses_of(event)}
 
 
 def after_steps(counters: Mapping[str, Any], steps: Iterable[Step]) -> tuple[dict[str, Any], bool]:

@@ -16,6 +16,7 @@ from service.background import BackgroundTasks
 from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
 from service.changes.restores import refuse_restore
+from service.changes.usage import UsageCounters
 from service.changes.watcher import ChangeWatcher
 from service.migrations import log_progress, prepare
 from service.migrations.recount import recover
@@ -27,7 +28,6 @@ from service.passwords import Passwords
 from service.search import Vocabulary
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
-from service.store.links.usage import UsageCounters
 from service.store.lists.change_pages import Changes
 from service.store.lists.pages import Lists
 from service.store.lists.resolver import FilterResolver
@@ -59,7 +59,7 @@ class Store:
         self.feed.restores.on_replaced = self._forget
         self.vocabulary = Vocabulary(database, self.ids)
         self.fanout = Fanout(database, site, self.feed, self._tasks)
-        count = UsageCounters(database, self.feed, self.fanout).count
+        count = UsageCounters(database, self.feed, self.fanout.compare_copies).count
         self.log = ChangeLog(database, site, self.feed, count, self._tasks)
         self.tokens = Tokens(database, self.ids, self.feed, self._tasks)
         self.undo = UndoSteps(database, site, self.feed)

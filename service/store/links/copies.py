@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from schemas.kind import Document, Kind
 from schemas.kinds.event_representation import LINK_FIELD, LINKED, copy_of
 from service.changes.usage_steps import Use
-from service.mongo.loaders import RecordLoader
 
 
 def new_version(fields: Document, now: datetime) -> Document:
@@ -51,24 +50,18 @@ def removal(kind: Kind, id: int, now: datetime) -> CopyUpdate:
     return CopyUpdate({f"{field}._id": id}, {"$pull": {field: {"_id": id}}} | new_version({}, now))
 
 
-async def load_linked(loader: RecordLoader, uses: Iterable[Use]) -> dict[Use, Document]:
-    """The linked records that exist."""
-    refs = {(field, id): (LINKED[field].plural, id) for field, id in uses}
-    found = await loader.load_many(refs.values())
-    return {use: found[ref] for use, ref in refs.items() if ref in found}
-
-
 def outdated_copies(
-    events: Iterable[Mapping[str, Any]], records: Mapping[Use, Document], uses: Container[Use]
+    events: Iterable[Mapping[str, Any]], records: Mapping[Use, Document]
 ) -> dict[Use, list[int]]:
-    """Those of these uses whose records were deleted, or have another version now than the embedded one, with
-    the ids of the events."""
+    """The links to records that were deleted, or have another version now than the embedded one, with the ids
+    of the events."""
     found: defaultdict[Use, list[int]] = defaultdict(list)
     for event in events:
         for field, copies in ((name, event.get(name) or ()) for name in LINKED):
             for copy in copies:
                 use = (field, copy["_id"])
-                # Another program may have written a copy without a version.
-                if use in uses and records.get(use, {}).get("version") != copy.get("version"):
+                # Another program may have written a copy without a version, or with an id that is no number.
+                is_current = records.get(use, {}).get("version") == copy.get("version")
+                if not is_current and isinstance(copy["_id"], int):
                     found[use].append(event["_id"])
     return found

@@ -23,12 +23,13 @@ from schemas.kinds.event_representation import LINK_FIELD, LINKED, copied_fields
 from schemas.site import Site
 from service.background import BackgroundTasks, background_task
 from service.changes.feed import ChangeFeed
+from service.changes.list_fields import Facts
+from service.changes.usage import load_linked
 from service.changes.usage_steps import uses_of
 from service.mongo.client import FIRST_BATCH, LENIENT, MALFORMED, Database, Session, aggregate, find
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 from service.store.links.copies import (
     CopyUpdate,
-    load_linked,
     outdated_copies,
     removal,
     replacement,
@@ -88,15 +89,12 @@ class Fanout:
             await asyncio.wait({task}, timeout=INLINE_FANOUT_SECONDS)
 
     async def _run_all(self, jobs: Iterable[Document]) -> None:
+        """Run jobs. One that is refused or malformed is left for later, and does not stop the others."""
         for job in jobs:
-            await self._try_to_run(job)
-
-    async def _try_to_run(self, job: Document) -> None:
-        """Run a job. One that is refused or malformed is left for later, and does not stop the others."""
-        try:
-            await self.run(job)
-        except (*MALFORMED, WriteError):
-            log.exception("fan-out job %s failed", job["_id"])
+            try:
+                await self.run(job)
+            except (*MALFORMED, WriteError):
+                log.exception("fan-out job %s failed", job["_id"])
 
     async def run(self, job: Document) -> None:
         """Update the copies in all events, then delete the job."""
@@ -123,7 +121,7 @@ class Fanout:
             if age > ABANDONED_AFTER:
                 taken = await self._jobs.update_one({"_id": job["_id"], "at": job["at"]}, RENEWAL)
                 if taken.matched_count:  # no other process was first
-                    await self._try_to_run(job)
+                    await self._run_all([job])
 
     async def jobs_with_ages(self) -> list[tuple[Document, timedelta]]:
         """All jobs that have a time, with their ages."""
@@ -176,18 +174,26 @@ class Fanout:
             return await self._update(update._replace(change=update.smaller, smaller=None), ids, records)
         return []
 
-    async def update_outdated(self, events: Sequence[Document]) -> dict[int, Document]:
-        """Compare the copies in events that were just written with the versions that linked records have now,
-        and update outdated ones; return the events that had any. If MongoDB fails now, the events are stored
-        nevertheless: when their changes are counted, their copies are compared again."""
+    async def compare_copies(self, events: Sequence[Facts]) -> set[int]:
+        """Compare the copies in events with the versions that linked records have now, and update outdated
+        ones; return the ids of the events that had any."""
         uses = {use for event in events for use in uses_of(event)}
-        outdated = set[int]()
-        try:
-            records = await self._feed.confirm(partial(load_linked, self._versions, uses))
-            for (field, id), ids in outdated_copies(events, records, uses).items():
+        records, found = await self._feed.confirm(partial(load_linked, self._versions, uses)), set[int]()
+        for (field, id), ids in outdated_copies(events, records).items():
+            found.update(ids)
+            try:
                 await self.update_copies(LINKED[field], id, ids)
-                outdated.update(ids)
-            rows = await find(self._events, {"_id": {"$in": [*outdated]}}, HIDDEN_FIELDS) if outdated else []
+            except WriteError:  # an event at the size limit, which must not stop the others
+                log.exception("copies of %s %d in events %s are outdated", LINKED[field].name, id, ids)
+        return found
+
+    async def update_outdated(self, events: Sequence[Document]) -> dict[int, Document]:
+        """Update outdated copies in events that were just written; return the events that had any. If MongoDB
+        fails now, the events are stored nevertheless: when their changes are counted, their copies are
+        compared again."""
+        try:
+            ids = await self.compare_copies(events)
+            rows = await find(self._events, {"_id": {"$in": [*ids]}}, HIDDEN_FIELDS) if ids else []
         except (PyMongoError, Unavailable) as error:
             log.warning("copies in events that were just written are compared later: %s", error)
             return {}

@@ -8,16 +8,14 @@ processes try, and whichever die.
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from bson import Timestamp
 from pymongo import UpdateOne
-from pymongo.errors import WriteError
 
 from schemas.errors import Unavailable
 from schemas.kind import Document
@@ -25,24 +23,31 @@ from schemas.kinds.event import EVENT
 from schemas.kinds.event_representation import LINKED
 from service.changes.change import Change
 from service.changes.feed import ChangeFeed
+from service.changes.list_fields import Facts
 from service.changes.usage_steps import Step, Use, after_steps
 from service.mongo.client import Database, collections
 from service.mongo.loaders import RecordLoader
-from service.store.links.copies import load_linked, outdated_copies
-from service.store.links.fanout import Fanout
 
-log = logging.getLogger("kalends.store")
 MAX_ATTEMPTS = 100
 PUBLIC = {"status": "publish", "locked": {"$ne": True}}
 LIVE = {"status": {"$ne": "trash"}}
 Records = Mapping[Use, Document]
+CompareCopies = Callable[[Sequence[Facts]], Awaitable[object]]
+"""Updates the copies in events that are older than the records which they are of."""
+
+
+async def load_linked(loader: RecordLoader, uses: Iterable[Use]) -> dict[Use, Document]:
+    """The linked records that exist."""
+    refs = {(field, id): (LINKED[field].plural, id) for field, id in uses}
+    found = await loader.load_many(refs.values())
+    return {use: found[ref] for use, ref in refs.items() if ref in found}
 
 
 class UsageCounters:
     """Counts the events of linked records."""
 
-    def __init__(self, database: Database, feed: ChangeFeed, fanout: Fanout) -> None:
-        self._feed, self._fanout, self._collection = feed, fanout, collections(database)
+    def __init__(self, database: Database, feed: ChangeFeed, compare_copies: CompareCopies) -> None:
+        self._feed, self._compare_copies, self._collection = feed, compare_copies, collections(database)
         self._records = RecordLoader(database, {"version": 1, "events": 1})
 
     async def count(self, changes: Collection[Change], until: Timestamp) -> None:
@@ -57,12 +62,7 @@ class UsageCounters:
         else:
             raise Unavailable
         # An event may embed a record that was changed meanwhile, and its writer may have died.
-        written = [change.new for change in changes if change.new]
-        for (field, id), events in outdated_copies(written, records, uses).items():
-            try:
-                await self._fanout.update_copies(LINKED[field], id, events)
-            except WriteError:  # an event at the size limit, which must not stop the change log
-                log.exception("copies of %s %d in events %s are outdated", LINKED[field].name, id, events)
+        await self._compare_copies([change.new for change in changes if change.new and change.steps])
 
     async def _update(
         self, records: Records, steps: Iterable[tuple[Timestamp, Mapping[Use, Step]]], until: Timestamp
