@@ -56,10 +56,10 @@ async def lines(store: Store) -> AsyncIterator[bytes]:
         async for record in records_of(store, kind, scans[kind.plural].ids):
             for above in [*await missing_parents(store, kind, record, written), record]:
                 async for other, linked in missing_links(store, kind, above, written):
-                    yield line(store, other, linked)
+                    yield line(store, other, linked, written)
                 if above["_id"] not in written[kind.plural]:
                     written[kind.plural].add(above["_id"])
-                    yield line(store, kind, above)
+                    yield line(store, kind, above, written)
 
 
 async def records_of(store: Store, kind: Kind, ids: Iterable[int]) -> AsyncIterator[Document]:
@@ -97,8 +97,9 @@ async def missing_links(
             yield target, linked
 
 
-def line(store: Store, kind: Kind, record: Document) -> bytes:
-    """A record, in the form that `POST` accepts, with its kind, its ID, and the IDs of linked records."""
+def line(store: Store, kind: Kind, record: Document, written: dict[str, set[int]]) -> bytes:
+    """A record, in the form that `POST` accepts, with its kind and ID, and the IDs of linked records that are
+    written: an event may still have copies of deleted ones."""
     shown = kind.represent(kind, record, RenderContext(store.site, OPERATOR))
     accepted = reader_of(kind.slug_update_schema).fields.keys()
     names = accepted - NOT_WRITTEN - linked_fields(kind)
@@ -107,9 +108,11 @@ def line(store: Store, kind: Kind, record: Document) -> bytes:
     if "image" in values:  # also without one: it may have been removed since the last export
         image = values["image"] or {"url": ""}
         values["image"] = image["url"] or image.get("id", "")
-    links = {field: [copy["_id"] for copy in record.get(field) or ()] for field in kind.links}
+    linked = {field: [copy["_id"] for copy in record.get(field) or ()] for field in kind.links}
     if parent_field(kind) in accepted:
-        links[parent_field(kind)] = [parent] if (parent := record.get(parent_field(kind))) else []
+        linked[parent_field(kind)] = [record.get(parent_field(kind))]
+    known = {field: written[LINKED.get(field, kind).plural] for field in linked}
+    links = {field: [id for id in ids if id in known[field]] for field, ids in linked.items()}
     hidden = {name: record[name].hex() for name in ("import_key", "import_hash") if record.get(name)}
     if is_locked(record):
         hidden["password_hash"] = record["password"]

@@ -10,7 +10,9 @@ import pymongo
 import pytest
 from pymongo.errors import PyMongoError
 
+from schemas.errors import UnderRestore
 from service.changes.feed import CHECKPOINT
+from service.changes.restores import MARKER
 from service.mongo import abandoned_transactions
 from service.mongo.abandoned_transactions import abort_abandoned_transactions
 from service.mongo.client import Session, in_transaction
@@ -45,6 +47,20 @@ async def test_maintenance_aborts_what_was_left(
 ) -> None:
     monkeypatch.setattr(abandoned_transactions, "ABANDONED_AFTER_SECONDS", 0.0)
     await store.maintain()
+    assert await written(store) == 1
+
+
+async def test_maintenance_aborts_it_during_a_restore_too(
+    store: Store, left: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The restore waits for what it has locked."""
+    monkeypatch.setattr(abandoned_transactions, "ABANDONED_AFTER_SECONDS", 0.0)
+    await store.database["meta"].insert_one({"_id": MARKER})
+    try:
+        with pytest.raises(UnderRestore):
+            await store.maintain()
+    finally:
+        await store.database["meta"].delete_one({"_id": MARKER})
     assert await written(store) == 1
 
 

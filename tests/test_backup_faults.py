@@ -17,7 +17,8 @@ from aiohttp import ClientSession
 from schemas.errors import UnderRestore
 from schemas.site import Site
 from schemas.values.dates import EPOCH
-from service.backup import loading
+from service.backup import loading, restoring
+from service.backup.format import BackupError
 from service.changes.restores import RestoreUnderWay
 from service.embedded import running_uri
 from service.store import Store, open_store
@@ -121,6 +122,44 @@ async def loaded(store: Store) -> list[str]:
     return await store.database.list_collection_names(filter={"name": {"$regex": r"^restore\."}})
 
 
+@pytest.mark.parametrize("place", ["loading.insert", "restoring.mark"])
+async def test_a_restore_that_stood_still_leaves_the_result_of_the_next_one_alone(
+    api: Api, backups: Backups, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """For longer than its lease, so that the next one has begun and ended when it goes on."""
+    await fill_all(api)
+    path = await backups.dump()
+    later = await api.event("Later")
+    module, function = (
+        {"loading": loading, "restoring": restoring}[place.split(".", maxsplit=1)[0]],
+        place.split(".")[1],
+    )
+    original, loop, done = getattr(module, function), asyncio.get_running_loop(), []
+
+    async def restored_by_another() -> None:
+        await lease_expires(api.store)
+        await backups.restore(path, into=backups.source, replace=True)
+
+    def insert(*arguments: Any) -> Any:
+        if not done:
+            done.append(1)
+            asyncio.run_coroutine_threadsafe(restored_by_another(), loop).result(120)
+        return original(*arguments)
+
+    async def mark(database: Any) -> None:
+        await original(database)
+        if not done:
+            done.append(1)
+            await restored_by_another()
+
+    monkeypatch.setattr(module, function, mark if function == "mark" else insert)
+    with pytest.raises(BackupError, match="another restore has begun"):
+        await backups.restore(path, into=backups.source, replace=True)
+    assert (await api.get(f"/events/{later['id']}"))[0] == 404
+    assert await loaded(api.store) == []
+    await agrees(api.store)
+
+
 @pytest.mark.parametrize(("signal", "status"), [("SIGTERM", 143), ("SIGINT", 130)])
 async def test_a_restore_that_is_told_to_stop_leaves_nothing(
     api: Api, backups: Backups, signal: str, status: int
@@ -196,6 +235,32 @@ async def test_collections_of_others_with_a_similar_name_stay(api: Api, backups:
 
 
 # Under running services
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["create", "update"])
+async def test_what_was_drafted_before_a_restore_is_not_stored_after_it(
+    api: Api, backups: Backups, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    """The vocabulary of the dump does not have its words."""
+    event = await api.event("Concert")
+    path = await backups.dump()
+    method, name = ("POST", "all_searchable") if is_new else ("PATCH", "searchable")
+    address = "/events" if is_new else f"/events/{event['id']}"
+    prepare = getattr(api.store.vocabulary, name)
+
+    async def then_restored(*arguments: Any) -> Any:
+        found = await prepare(*arguments)
+        monkeypatch.undo()
+        await backups.restore(path, into=backups.source, replace=True)
+        api.store.feed.restores.read_at = 0.0  # more than a second ago
+        return found
+
+    monkeypatch.setattr(api.store.vocabulary, name, then_restored)
+    body = MEANWHILE if is_new else {"title": "Meanwhile"}
+    assert (await api.send(method, address, body))[0] == 503
+    assert (await api.send(method, address, body))[0] in (200, 201)
+    assert len(await api.ids("events", search="meanwhile")) == 1
+    await agrees(api.store)
 
 
 async def test_two_services_go_on_after_a_restore(pair: tuple[Api, Api], backups: Backups) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from service.doctor.runner import Examination
 from service.doctor.scope import Scope
 from service.migrations import FORM
 from service.store import Store
+from service.store.links.fanout import ABANDONED_AFTER
 from service.webhooks.subscriptions import Subscription, Webhooks
 from tests.conftest import Api
 from tests.damages import (
@@ -271,6 +272,22 @@ async def test_collections_that_were_dropped_are_made_anew(clean: Store) -> None
 async def test_jobs_that_a_restore_has_left_are_no_damage(clean: Store) -> None:
     await inserted("fanout_jobs", id_="tag:7", at=EPOCH)(clean.database)
     assert await examined(clean) == []
+
+
+async def test_a_job_that_is_about_to_be_resumed_is_waited_for(clean: Store) -> None:
+    """Its process has died. Maintenance of any process runs it, but not at once."""
+    async with dropped_after_a_failure(clean):
+        event = await clean.database["events"].find_one({"tags.0": {"$exists": True}})
+        assert event
+        tag, at = event["tags"][0]["_id"], clean.feed.now - ABANDONED_AFTER - timedelta(seconds=2)
+        await clean.database["tags"].update_one({"_id": tag}, {"$inc": {"version": 1}})
+        await inserted("fanout_jobs", id_=f"tag:{tag}:x", at=at)(clean.database)
+
+        async def maintained() -> None:
+            await asyncio.sleep(1)
+            await clean.fanout.resume_abandoned()
+
+        assert await asyncio.gather(examined(clean), maintained()) == [[], None]
 
 
 async def test_tokens_that_are_there_twice_do_not_prevent_the_index(clean: Store) -> None:

@@ -341,3 +341,23 @@ async def test_parents_with_higher_ids_that_had_been_imported(
         run = await other.run(str(await exported(imports)))
         assert (run.status, run.said) == (0, [])
         assert await contents(other) == await contents(imports)
+
+
+async def test_links_to_what_was_deleted_are_not_exported(api: Api, imports: Imports) -> None:
+    """A process has died between the deletion of a tag and that of its copies in events."""
+    event = await api.event("Event", tags=["kept", "gone"])
+    database = api.store.database
+    await api.store.log.update()  # compares the copies once more
+    await database["tags"].delete_one({"name": "gone"})
+    rows = [json.loads(line) for line in (await exported(imports)).read_text().splitlines()]
+    (kept,) = [row["id"] for row in rows if row.get("kind") == "tags"]
+    assert {row["id"]: row["tags"] for row in rows if row.get("kind") == "events"} == {event["id"]: [kept]}
+
+
+async def test_events_that_are_each_others_parents_are_exported(api: Api, imports: Imports) -> None:
+    ids = [(await api.event(f"Event {number}"))["id"] for number in range(2)]
+    for id, other in (ids, ids[::-1]):
+        assert (await api.patch(f"/events/{id}", {"post_parent": other}))[0] == 200
+    rows = [json.loads(line) for line in (await exported(imports)).read_text().splitlines()]
+    found = [(row["id"], row["post_parent"]) for row in rows if row.get("kind") == "events"]
+    assert sorted(found, key=lambda row: len(row[1])) == [(ids[0], []), (ids[1], [ids[0]])]

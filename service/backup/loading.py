@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import sys
 from collections.abc import Iterable
 from contextlib import aclosing
@@ -24,47 +25,52 @@ from service.mongo.indexes import INDEX_BUILD_SECONDS, INDEXES
 from service.progress import Progress
 
 PREFIX = "restore."
-"""The name of a collection into which a dump is loaded begins with it."""
+"""The name of a collection into which a dump is loaded begins with it, followed by the id of the restore: one
+that was stopped for long, so that another one has begun, does not touch what that one loads."""
 RAW = CodecOptions(document_class=RawBSONDocument)
 
 
-async def load(database: Database, reader: DumpReader, names: Iterable[str], size: int) -> None:
+def new_prefix() -> str:
+    return f"{PREFIX}{secrets.token_hex(4)}."
+
+
+async def load(database: Database, prefix: str, reader: DumpReader, names: Iterable[str], size: int) -> None:
     """Load all documents. The collections exist even if they are empty: each replaces another one."""
     await drop_loaded(database)
     for name in (*names, LOG):
-        await database.create_collection(PREFIX + name)
+        await database.create_collection(prefix + name)
     progress = Progress(sys.stderr, size)
     async with aclosing(read_ahead(reader.batches())) as batches:
         async for batch in batches:
-            await complete_in_thread(insert, database.delegate, batch)
+            await complete_in_thread(insert, database.delegate, prefix, batch)
             progress.show(reader.position, reader.counts.total())
     progress.clear()
 
 
-def insert(database: BlockingDatabase[Row], batch: Batch) -> None:
-    collection = database[PREFIX + batch.collection].with_options(codec_options=RAW)
+def insert(database: BlockingDatabase[Row], prefix: str, batch: Batch) -> None:
+    collection = database[prefix + batch.collection].with_options(codec_options=RAW)
     with pymongo.timeout(INDEX_BUILD_SECONDS):
         collection.insert_many(batch.documents, ordered=True)
 
 
-async def create_loaded_indexes(database: Database, names: Iterable[str]) -> None:
+async def create_loaded_indexes(database: Database, prefix: str, names: Iterable[str]) -> None:
     with pymongo.timeout(INDEX_BUILD_SECONDS):
         for name in (*names, LOG):
             if models := INDEXES.get(name):
-                await database[PREFIX + name].create_indexes(models)
+                await database[prefix + name].create_indexes(models)
 
 
-async def count_loaded_events(database: Database) -> None:
+async def count_loaded_events(database: Database, prefix: str) -> None:
     """Count the events of venues, organizers and terms: what was changed shortly before the dump was not
     counted in it."""
     with pymongo.timeout(RECOUNT_SECONDS):
-        counted = Counted(database, await snapshot_time(database), PREFIX)
+        counted = Counted(database, await snapshot_time(database), prefix)
         await forget_times(counted)
         await count_events(counted, StepProgress().show)
 
 
-async def drop_loaded(database: Database) -> None:
-    """Drop what a restore that did not end has left."""
-    is_loaded = {"name": {"$regex": f"^{re.escape(PREFIX)}"}}
+async def drop_loaded(database: Database, prefix: str = PREFIX) -> None:
+    """Drop what a restore that did not end has left, or any."""
+    is_loaded = {"name": {"$regex": f"^{re.escape(prefix)}"}}
     for name in await database.list_collection_names(filter=is_loaded):
         await database.drop_collection(name)

@@ -15,7 +15,7 @@ import pymongo
 from schemas.kinds.event_representation import LINKED
 from schemas.values.dates import EPOCH
 from service.backup.contents import WEBHOOKS, Header
-from service.backup.loading import PREFIX, drop_loaded
+from service.backup.loading import drop_loaded
 from service.changes.change import REMOVED_TERMS
 from service.changes.feed import CHECKPOINT
 from service.changes.log import CLOCK_ERROR
@@ -52,13 +52,13 @@ async def unmark(database: Database) -> None:
     await database["meta"].delete_one({"_id": MARKER})
 
 
-async def switch(database: Database, header: Header, names: Iterable[str]) -> None:
+async def switch(database: Database, prefix: str, header: Header, names: Iterable[str]) -> None:
     """Replace all records. Every step can be repeated after another load."""
     with pymongo.timeout(INDEX_BUILD_SECONDS):
-        await raise_counters(database)
+        await raise_counters(database, prefix)
         for name in (*names, LOG):
             if name != COUNTERS:
-                await database[PREFIX + name].rename(name, dropTarget=True)
+                await database[prefix + name].rename(name, dropTarget=True)
         await database["meta"].replace_one(INSTANCE, header.instance, upsert=True)
         await database["meta"].replace_one({"_id": "form"}, {"number": header.form}, upsert=True)
         if header.form == FORM:
@@ -69,9 +69,9 @@ async def switch(database: Database, header: Header, names: Iterable[str]) -> No
         await drop_loaded(database)
 
 
-async def raise_counters(database: Database) -> None:
+async def raise_counters(database: Database, prefix: str) -> None:
     """Ids that either database has given are not given again."""
-    async for counter in database[PREFIX + COUNTERS].find({"n": {"$type": "number"}}):
+    async for counter in database[prefix + COUNTERS].find({"n": {"$type": "number"}}):
         raised = {"$max": {"n": counter["n"]}, "$setOnInsert": {"imported": counter.get("imported", [])}}
         await database[COUNTERS].update_one({"_id": counter["_id"]}, raised, upsert=True)
 

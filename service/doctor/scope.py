@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection as Many
 from contextlib import suppress
+from datetime import timedelta
 from time import monotonic
 from typing import NamedTuple
 
@@ -20,8 +21,8 @@ from service.store.links.fanout import ABANDONED_AFTER, record_of
 from service.store.records.slugs import Slugs
 
 POLL_SECONDS = 0.25
-JOB_SECONDS = ABANDONED_AFTER.total_seconds() + 10
-"""How long to wait for a fan-out job: older ones are resumed by the next maintenance of any process."""
+RESUMED_AFTER = ABANDONED_AFTER + timedelta(seconds=10)
+"""A fan-out job that is older is not being resumed by the maintenance of any process."""
 
 
 class Inferred(NamedTuple):
@@ -52,14 +53,14 @@ class Scope:
         return Vocabulary(self.database, self.store.ids)
 
     async def catch_up(self, records: Many[str] = ()) -> None:
-        """Wait for the background work: count and log all changes, and let young fan-out jobs of records
-        finish."""
+        """Wait for the background work: count and log all changes, and let fan-out jobs of records finish
+        that are not too old for that."""
         with suppress(*MALFORMED, OperationFailure, Problem):  # damage that other checks find
             await self.store.log.update()
-        deadline = monotonic() + JOB_SECONDS
+        deadline = monotonic() + RESUMED_AFTER.total_seconds()
         while records and monotonic() < deadline and await self._have_jobs(records):  # noqa: ASYNC110 - jobs of others
             await asyncio.sleep(POLL_SECONDS)
 
     async def _have_jobs(self, records: Many[str]) -> bool:
-        young = [job for job, age in await self.fanout.jobs_with_ages() if age <= ABANDONED_AFTER]
+        young = [job for job, age in await self.fanout.jobs_with_ages() if age <= RESUMED_AFTER]
         return not {record_of(job) for job in young if isinstance(job["_id"], str)}.isdisjoint(records)

@@ -3,6 +3,7 @@ locked, for more than a minute; meanwhile no other process could write to the sa
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from pymongo.errors import OperationFailure
@@ -14,6 +15,13 @@ log = logging.getLogger("kalends.store")
 ABANDONED_AFTER_SECONDS = 3.0
 """Between two commands of a transaction a process pauses for milliseconds. If a transaction of a live process
 is aborted nevertheless, `in_transaction` repeats it."""
+
+
+async def keep_aborting(client: Client) -> None:
+    """Abort abandoned transactions again and again: what they have locked is needed now."""
+    while True:
+        await abort_abandoned_transactions(client)
+        await asyncio.sleep(ABANDONED_AFTER_SECONDS / 3)
 
 
 async def abort_abandoned_transactions(client: Client) -> None:

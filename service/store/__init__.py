@@ -116,8 +116,8 @@ class Store:
     async def maintain(self) -> None:
         """Publish what is due; abort transactions and resume fan-out jobs of crashed processes, and count
         their events."""
+        await abort_abandoned_transactions(self.client)  # also during a restore, which waits for them
         await self.feed.catch_up()  # raises UnderRestore while the records are replaced
-        await abort_abandoned_transactions(self.client)
         await self.publish_due()
         await self.fanout.resume_abandoned()
         if self.feed.has_lost_changes:

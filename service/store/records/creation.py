@@ -106,10 +106,11 @@ class Creator:
     async def _attempt(self, kind: Kind, rows: Sequence[NewRecord], *, expect_free: bool) -> Outcomes:
         """Create records, and return what became of them. Those that conflict with other writers are missing:
         they are to be drafted again."""
-        is_import = rows[0].import_key is not None
+        is_import, records = rows[0].import_key is not None, self._drafter.records
         with self._drafter.slugs.reservations() as reserved:
             async with self._import_lock if is_import else nullcontext():
                 drafts, refused, new = await self._draft_all(kind, rows, reserved, expect_free=expect_free)
+                await self._drafter.require_same(records)
                 if is_import:
                     # Not with the events: an interrupted import is run again, and finds these records.
                     await self._drafter.insert_linked(new)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller
-from schemas.errors import NO_PROBLEMS, InvalidFields, Problems
+from schemas.errors import NO_PROBLEMS, InvalidFields, Problems, UnderRestore
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
 from schemas.kinds.event_representation import LINKED, is_locked
@@ -139,6 +139,19 @@ class Drafter:
         except (*UNSTORABLE, *CONFLICTS) as error:
             return {record["_id"]: error for record in records}
         return {}
+
+    @property
+    def records(self) -> str | None:
+        """Identifies the set of all records that drafts are made for."""
+        return self._feed.restores.records
+
+    async def require_same(self, records: str | None) -> None:
+        """Raise UnderRestore if a restore has replaced all records while a draft was made: it has ids of the
+        old words and records."""
+        if not self._feed.restores.is_ruled_out:
+            await self._feed.catch_up()
+        if records not in (None, self.records):
+            raise UnderRestore
 
     async def look_up(self, kind: Kind, bodies: Sequence[Mapping[str, Any]]) -> Lookups:
         """Load what a batch of records of one kind refers to."""

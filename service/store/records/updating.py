@@ -85,11 +85,11 @@ class Updater:
             await self._refuse(kind, ref, data, caller, problems)
         async with self._locks.setdefault((kind.plural, ref), asyncio.Lock()):
             for _ in range(MAX_UPDATE_ATTEMPTS):
-                stored = await self.find(kind, ref)
+                records, stored = self._drafter.records, await self.find(kind, ref)
                 allow(stored)
                 await self.check(stored, caller, preconditions)
                 try:
-                    record, jobs = await self._attempt(kind, stored, data, caller)
+                    record, jobs = await self._attempt(kind, stored, data, caller, records)
                     break
                 except DuplicateKeyError:
                     if not kind.is_post:
@@ -118,7 +118,9 @@ class Updater:
         lookups = await self._drafter.look_up(kind, [data])
         self._drafter.normalize(kind, data, caller, lookups, own, problems)
 
-    async def _attempt(self, kind: Kind, stored: Document, data: Document, caller: Caller) -> Saved:
+    async def _attempt(
+        self, kind: Kind, stored: Document, data: Document, caller: Caller, records: str | None
+    ) -> Saved:
         lookups = await self._drafter.look_up(kind, [data])
         wanted = self._drafter.normalize(kind, data, caller, lookups, stored)
         links = lookups.resolver.resolve({name: data[name] for name in kind.links if name in data}, caller)
@@ -144,6 +146,7 @@ class Updater:
                 return stored, []
             now = max(self._drafter.site.now(), stored["modified_utc"])  # another process may be ahead
             fields |= {"modified_utc": now, "has_own_time": now > stored["modified_utc"]}
+            await self._drafter.require_same(records)
             return await self._save(kind, stored, fields, lookups.resolver.new)
 
     async def _new_slug(self, kind: Kind, stored: Document, wanted: Document, data: Document) -> str:
