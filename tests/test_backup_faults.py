@@ -237,6 +237,20 @@ async def test_collections_of_others_with_a_similar_name_stay(api: Api, backups:
 # Under running services
 
 
+async def test_the_first_write_after_a_restore_succeeds(api: Api, backups: Backups) -> None:
+    """Although it is the first to notice the restore."""
+    event = await api.event("Concert")
+    path = await backups.dump()
+    for method, address, body, status in (
+        ("PATCH", f"/events/{event['id']}", {"title": "Changed"}, 200),
+        ("POST", "/events", MEANWHILE, 201),
+        ("DELETE", f"/events/{event['id']}", None, 200),
+    ):
+        await backups.restore(path, into=backups.source, replace=True)
+        api.store.feed.restores.read_at = 0.0
+        assert (await api.send(method, address, body))[0] == status, method
+
+
 @pytest.mark.parametrize("is_new", [True, False], ids=["create", "update"])
 async def test_what_was_drafted_before_a_restore_is_not_stored_after_it(
     api: Api, backups: Backups, monkeypatch: pytest.MonkeyPatch, is_new: bool

@@ -85,7 +85,7 @@ class Updater:
             await self._refuse(kind, ref, data, caller, problems)
         async with self._locks.setdefault((kind.plural, ref), asyncio.Lock()):
             for _ in range(MAX_UPDATE_ATTEMPTS):
-                records, stored = self._drafter.records, await self.find(kind, ref)
+                stored, records = await self.find(kind, ref), self._drafter.records  # in this order
                 allow(stored)
                 await self.check(stored, caller, preconditions)
                 try:
