@@ -1,12 +1,18 @@
-"""Callers: roles, and what each may read and write."""
+"""Callers: roles, what each may read and write, and the same rules as queries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
+
+from schemas.errors import InvalidFields
+from schemas.language import Text
+
+Query = dict[str, Any]
 
 
 class Role(StrEnum):
@@ -80,3 +86,27 @@ class Caller:
 PUBLIC = Caller()
 EVERYBODY = Caller(role=Role.ADMIN)
 """Every caller in open mode: full access, but protected events still require their password."""
+
+
+def visible(caller: Caller, statuses: list[str] | None = None) -> Query:
+    """Public records, and public copies of linked records, for everyone; their own for authors, all for
+    viewers and editors; those in the trash only if requested. `Caller.sees` is the same rule in Python."""
+    chosen: Query = {"status": {"$in": statuses} if statuses else {"$ne": "trash"}}
+    if caller.sees_all:
+        return chosen
+    if caller.own is not None:
+        own = {"author": caller.own, **chosen}
+        return {"$or": [{"status": "publish"}, own]} if not statuses or "publish" in statuses else own
+    if statuses and set(statuses) != {"publish"}:
+        raise InvalidFields({"status": Text("Without a token only status=publish may be requested.")})
+    return {"status": "publish"}
+
+
+def cancelled(caller: Caller, since: datetime, statuses: list[str] | None) -> Query:
+    """Records that were moved to the trash since a time, and that the caller could see before, with one of
+    the statuses. The rule of `Caller.saw` in MongoDB's words."""
+    before = {"trashed_from": {"$in": statuses}} if statuses else {}
+    trashed: Query = {"status": "trash", "modified_utc": {"$gte": since}, **before}
+    seen: list[Query] = [{"trashed_from": "publish"}]
+    seen += [{"author": caller.own}] if caller.own is not None else []
+    return trashed if caller.sees_all else trashed | {"$or": seen}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Iterable
 
 # A tag must be closed before the next `<` outside quotes; otherwise it is text. Possessive quantifiers
 # prevent backtracking, and a quote that opens in one attempt closes in another, so that all attempts
@@ -94,7 +95,7 @@ def search_terms(search: str) -> list[str]:
     return [one for one in found if one and not any(one in other for other in found if other != one)]
 
 
-def fold_all(sent: list[tuple[str, str]]) -> str:
+def fold_all(sent: Iterable[tuple[str, str]]) -> str:
     """All texts of a record, normalized, one per line."""
     marked_up = ("description", "excerpt")
     return "\n".join(fold(without_markup(text) if name in marked_up else text) for name, text in sent)

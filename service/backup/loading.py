@@ -70,7 +70,7 @@ async def count_loaded_events(database: Database, prefix: str) -> None:
 
 
 async def drop_loaded(database: Database, prefix: str = PREFIX) -> None:
-    """Drop what a restore that did not end has left, or any."""
+    """Drop what the restore with this prefix has loaded, by default what any restore has left."""
     is_loaded = {"name": {"$regex": f"^{re.escape(prefix)}"}}
     for name in await database.list_collection_names(filter=is_loaded):
         await database.drop_collection(name)

@@ -74,6 +74,12 @@ class Restores:
         if self.is_under_way:
             raise UnderRestore
 
+    def require(self, records: str | None) -> None:
+        """Raise UnderRestore unless the records still have this identity: what was made from others must not
+        be written."""
+        if self.records != records:
+            raise UnderRestore
+
     def learn(
         self, database: pymongo.database.Database[Document], checkpoint: str, until: Timestamp
     ) -> Document | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
-from pymongo.errors import OperationFailure
+from pymongo.errors import OperationFailure, PyMongoError
 from pymongo.read_concern import ReadConcern
 
 from service.mongo.client import APP_NAME, Client, Row
@@ -20,7 +21,8 @@ is aborted nevertheless, `in_transaction` repeats it."""
 async def keep_aborting(client: Client) -> None:
     """Abort abandoned transactions again and again: what they have locked is needed now."""
     while True:
-        await abort_abandoned_transactions(client)
+        with suppress(PyMongoError):  # tried again
+            await abort_abandoned_transactions(client)
         await asyncio.sleep(ABANDONED_AFTER_SECONDS / 3)
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from pymongo.errors import PyMongoError, WriteError
 
 from schemas import BY_NAME, EVENT
-from schemas.errors import Unavailable, UnderRestore
+from schemas.errors import Unavailable
 from schemas.kind import Document, Kind
 from schemas.kinds.event_representation import LINK_FIELD, LINKED, copied_fields
 from schemas.site import Site
@@ -28,12 +28,7 @@ from service.changes.usage import load_linked
 from service.changes.usage_steps import uses_of
 from service.mongo.client import FIRST_BATCH, LENIENT, MALFORMED, Database, Session, aggregate, find
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
-from service.store.links.copies import (
-    CopyUpdate,
-    outdated_copies,
-    removal,
-    replacement,
-)
+from service.store.links.copies import CopyUpdate, outdated_copies, removal, replacement
 
 log = logging.getLogger("kalends.fanout")
 EVENTS_PER_COMMAND = 500
@@ -159,8 +154,7 @@ class Fanout:
         single events. `records` is the identity of the records that the update was made from."""
 
         async def write() -> None:
-            if self._feed.restores.records != records:
-                raise UnderRestore
+            self._feed.restores.require(records)
             wanted = {**update.query, "_id": {"$in": ids}}
             await self._events.update_many(wanted, update.change, array_filters=update.array_filters)
 

@@ -7,7 +7,7 @@ from datetime import datetime, time
 from functools import lru_cache
 from typing import Any
 
-from schemas.caller import Caller
+from schemas.caller import Caller, cancelled, visible
 from schemas.errors import Problems
 from schemas.kind import Kind
 from schemas.kinds.event_representation import LINKED
@@ -15,14 +15,7 @@ from schemas.kinds.venue import VENUE
 from schemas.site import Site
 from schemas.values.dates import Moment, parse_moment
 from schemas.values.zones import Zone
-from schemas.visibility import cancelled, visible
-from service.store.lists.query import (
-    UNLOCKED,
-    Condition,
-    ListQuery,
-    changed_after,
-    ordered,
-)
+from service.store.lists.query import UNLOCKED, Condition, ListQuery, changed_after, ordered
 from service.store.lists.resolver import Circle, FilterResolver
 
 ORDERS = {

@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from schemas import CATEGORY
-from schemas.caller import Caller
+from schemas.caller import Caller, visible
 from schemas.errors import Problems
 from schemas.kind import Kind
 from schemas.kinds.event_representation import LINK_FIELD
-from schemas.visibility import visible
 from service.store.lists.query import UNLOCKED, Condition, ListQuery, changed_after, ordered
 from service.store.lists.resolver import FilterResolver
 

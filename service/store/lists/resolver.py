@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
-from schemas.caller import Caller
+from schemas.caller import Caller, visible
 from schemas.errors import InvalidFields, not_found
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
@@ -18,7 +18,6 @@ from schemas.kinds.venue import VENUE
 from schemas.language import Text
 from schemas.link_refs import Candidates, condition
 from schemas.site import Site
-from schemas.visibility import visible
 from service.changes.feed import ChangeFeed
 from service.changes.log import ChangeLog
 from service.mongo.client import Collection, Database, aggregate, collections

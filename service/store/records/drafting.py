@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pymongo.errors import DuplicateKeyError
 
 from schemas.caller import Caller
-from schemas.errors import NO_PROBLEMS, InvalidFields, Problems, UnderRestore
+from schemas.errors import NO_PROBLEMS, InvalidFields, Problems
 from schemas.kind import Document, Kind
 from schemas.kinds.event import EVENT
 from schemas.kinds.event_representation import LINKED, is_locked
@@ -150,8 +150,7 @@ class Drafter:
         old words and records."""
         if not self._feed.restores.is_ruled_out:
             await self._feed.catch_up()
-        if records not in (None, self.records):
-            raise UnderRestore
+        self._feed.restores.require(records)
 
     async def look_up(self, kind: Kind, bodies: Sequence[Mapping[str, Any]]) -> Lookups:
         """Load what a batch of records of one kind refers to."""

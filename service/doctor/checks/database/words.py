@@ -77,7 +77,7 @@ async def _owner(scope: Scope, words: list[str], number: int) -> str:
     """The word that keeps the number: one that a record with this number contains."""
     for kind in KINDS:
         if record := await scope.collection(kind.plural).find_one({"tok": number}):
-            contained = tokens(fold_all(list(texts(kind, record))))
+            contained = tokens(fold_all(texts(kind, record)))
             return next((word for word in words if word in contained), words[0])
     return words[0]
 

@@ -42,7 +42,7 @@ async def find(scope: Scope, kind: Kind, records: Sequence[Document]) -> list[Fi
 
 
 def _expected(kind: Kind, record: Document) -> Expected:
-    text = fold_all(list(texts(kind, record)))
+    text = fold_all(texts(kind, record))
     return Expected(text, tokens(text))
 
 
