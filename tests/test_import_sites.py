@@ -548,7 +548,10 @@ async def test_an_address_that_is_not_found_is_not_that_of_the_site(
     assert run.said[0].endswith(f"{path} answers 404: there is no file and no site at this address")
 
 
-@pytest.mark.parametrize("path", [f"{ROOT}/events", f"{ROOT}/events/12", "/?tribe_events_cat=jazz"])
+PARTS = [f"{ROOT}/events", f"{ROOT}/events/12", f"{ROOT}?categories=jazz", "/?tribe_events_cat=jazz"]
+
+
+@pytest.mark.parametrize("path", PARTS)
 async def test_an_address_of_a_part_of_a_site_is_not_that_of_the_site(
     path: str, imports: Imports, serve: Serve
 ) -> None:

@@ -38,6 +38,7 @@ async def open_address(
         index = json_object(answer)
         if answer.status != 200 or "namespace" not in index:
             raise SourceError(f"{shown(url)} answers {answer.status}: {message_of(index)}")
+        refuse_part(url, whole_of(url))
         return SiteSource(answer.url, fetcher), nothing
     answer = await first_answer(fetcher, url, options, MAX_FILE_BYTES)
     if is_file(answer):
@@ -45,10 +46,7 @@ async def open_address(
         return recognized(file, len(answer.body), options, site), file
     for root in api_roots(url, answer):
         if await has_api(fetcher, root):
-            if is_part(url):
-                raise SourceError(
-                    f"{shown(url)} is only a part of a site; to import all of it: {shown(root)}"
-                )
+            refuse_part(url, root)
             return SiteSource(root, fetcher), nothing
     if answer.status in NOT_FOUND:
         raise SourceError(
@@ -96,9 +94,16 @@ def is_file(answer: Answer) -> bool:
     return answer.status == 200 and (is_calendar or is_ndjson or is_csv)
 
 
-def is_part(url: URL) -> bool:
-    """Whether an address has filters, or is that of a list or record in the interface of a site."""
-    return bool(url.query.keys() - {ROUTE}) or f"{API_END}/" in url.query.get(ROUTE, url.path)
+def refuse_part(url: URL, root: URL) -> None:
+    """Raise SourceError if an address has filters, or is that of a list or record in the interface of a site
+    at `root`."""
+    if url.query.keys() - {ROUTE} or f"{API_END}/" in url.query.get(ROUTE, url.path):
+        raise SourceError(f"{shown(url)} is only a part of a site; to import all of it: {shown(root)}")
+
+
+def whole_of(url: URL) -> URL:
+    """The address of an interface without filters."""
+    return url.with_query({name: text for name, text in url.query.items() if name == ROUTE})
 
 
 def api_roots(asked: URL, answer: Answer) -> Iterator[URL]:
