@@ -16,10 +16,9 @@ from service.mongo.client import Database, collections, find
 
 MAX_CACHED_SLUGS = 10_000
 """Number of slugs whose last number is remembered: most repeated names then need one query."""
-MAX_NUMBER = 2**24
-"""No slug has a higher number."""
-NUMBERS_PER_STEP = 32
-"""Numbers of a slug that one query looks up."""
+FIRST_WINDOW, MAX_LOOKED_UP = 32, 100_000
+"""How many numbers of a slug are looked up if those that are likely to be free are not. Each query looks up
+twice as many as the one before, but at most 100,000 slugs."""
 RESERVED_SECONDS = 30
 """How long a slug is reserved for a record that is about to be stored."""
 Slug = tuple[str, str]
@@ -29,19 +28,6 @@ Slug = tuple[str, str]
 def desired_slug(kind: Kind, data: Mapping[str, Any]) -> str:
     """The slug sent for a new record, or one made from its name."""
     return slug_of(data.get("slug") or "", "") or slug_of(data[kind.name_field], kind.name)
-
-
-def likely_numbers(highest: int, count: int) -> Sequence[int]:
-    """The numbers of a slug to look up first: 1, the highest one known, and so many after it."""
-    return sorted({1, *range(highest, highest + count + 1)})
-
-
-def numbers_between(low: int, high: int) -> Sequence[int]:
-    """The numbers to look up next in a search between two numbers: powers of two as long as nothing is known,
-    otherwise a few at equal distances."""
-    if (low, high) == (1, MAX_NUMBER):
-        return [2**power for power in range(1, MAX_NUMBER.bit_length() - 1)]
-    return range(low + 1, high, -(-(high - low) // NUMBERS_PER_STEP))
 
 
 def forms(numbers: Mapping[str, Iterable[int]]) -> set[str]:
@@ -113,40 +99,28 @@ class Slugs:
         return len(set(slugs)) == len(slugs) and not any(known)
 
     async def _reserve(self, plural: str, desired: Sequence[str], own: int | None) -> list[str]:
-        needed = Counter(desired)
-        highest = {slug: self._highest.get((plural, slug), 1) for slug in needed}
+        needed, window = Counter(desired), FIRST_WINDOW
+        last = {slug: self._highest.get((plural, slug), 1) for slug in needed}
         numbers: dict[str, Sequence[int]]
-        numbers = {slug: likely_numbers(highest[slug], count) for slug, count in needed.items()}
+        numbers = {
+            slug: sorted({1, *range(last[slug], last[slug] + many + 1)}) for slug, many in needed.items()
+        }
         taken = await self._taken(plural, forms(numbers), own)
-        # If the record with the highest number has gone, those before it may have gone, too.
-        gone = {slug for slug, last in highest.items() if last > 1 and numbered(slug, last) not in taken}
-        numbers |= {slug: [1] for slug in gone}
+        for slug, number in last.items():
+            # If the record with the highest number has gone, those before it may have gone, too.
+            if number > 1 and numbered(slug, number) not in taken:
+                last[slug], numbers[slug] = 1, [1]
         chosen: dict[str, list[int]] = {slug: [] for slug in needed}
         while short := choose(chosen, needed, numbers, taken):
-            first = await self._first_unused(plural, short, own, taken)
-            numbers = {slug: range(first[slug], first[slug] + count) for slug, count in short.items()}
+            window = min(window, max(1, MAX_LOOKED_UP // len(short)))
+            numbers = {slug: range(last[slug] + 1, last[slug] + 1 + window) for slug in short}
+            last, window = {slug: number + window for slug, number in last.items()}, window * 2
             taken |= await self._taken(plural, forms(numbers), own)
         for slug, free in chosen.items():
             self._highest[plural, slug] = free[-1]
             self.reserve_exact(plural, [numbered(slug, number) for number in free])
         left = {slug: iter(free) for slug, free in chosen.items()}
         return [numbered(slug, next(left[slug])) for slug in desired]
-
-    async def _first_unused(
-        self, plural: str, slugs: Iterable[str], own: int | None, taken: set[str]
-    ) -> dict[str, int]:
-        """For each slug the number after the last one in use: a few queries for all of them, even for the
-        thousandth record of a name in a process that has not seen the others."""
-        bounds = dict.fromkeys(slugs, (1, MAX_NUMBER))
-        while numbers := {
-            slug: numbers_between(*both) for slug, both in bounds.items() if both[1] - both[0] > 1
-        }:
-            taken |= await self._taken(plural, forms(numbers), own)
-            for slug, looked_up in numbers.items():
-                low, high = bounds[slug]
-                free = next((number for number in looked_up if numbered(slug, number) not in taken), high)
-                bounds[slug] = (max(number for number in (low, *looked_up) if number < free), free)
-        return {slug: high for slug, (_, high) in bounds.items()}
 
     async def _taken(self, plural: str, slugs: Collection[str], own: int | None) -> set[str]:
         # Before the query: a record that is stored meanwhile may be missing from both.
