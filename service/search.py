@@ -71,9 +71,9 @@ class Vocabulary:
         found = {word: self._known[word] for word in wanted - missing}
         return {**found, **(await self.batcher.load(missing) or {})} if missing else found
 
-    async def _learn(self, asked: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
+    async def _learn(self, many_words: Sequence[frozenset[str]]) -> dict[frozenset[str], Mapping[str, int]]:
         """Find or create the ids of words that are not cached, for all concurrent callers."""
-        words, known = set().union(*asked), self._known
+        words, known = set().union(*many_words), self._known
         found = {word: known[word] for word in words if word in known}
         # Most of them are stored already: this process is younger than the vocabulary.
         found |= await self._stored([word for word in words if word not in found])
@@ -81,7 +81,7 @@ class Vocabulary:
         known.update(found)
         for word in list(islice(known, max(0, len(known) - MAX_CACHED_WORDS))):
             del known[word]
-        return {each: {word: found[word] for word in each} for each in asked}
+        return {each: {word: found[word] for word in each} for each in many_words}
 
     def forget(self) -> None:
         """Drop the ids of all words: a restore may have changed them. A look-up under way still uses the old

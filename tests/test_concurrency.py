@@ -83,14 +83,14 @@ async def test_a_name_that_somebody_else_makes_meanwhile_is_linked(
     pair: tuple[Api, Api], kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The term appears between looking for it and making it."""
-    drafter = pair[0].store.creator._drafter
-    insert_linked = drafter.insert_linked
+    builder = pair[0].store.creator._builder
+    insert_linked = builder.insert_linked
 
     async def made_meanwhile(*arguments: Any) -> None:
         await pair[1].post(f"/{kind.plural}", {"name": "Jazz"})
         await insert_linked(*arguments)
 
-    monkeypatch.setattr(drafter, "insert_linked", made_meanwhile)
+    monkeypatch.setattr(builder, "insert_linked", made_meanwhile)
     body: dict[str, Any] = {kind.plural: ["Jazz"]}
     event = await pair[0].event(**body)
     assert (await pair[0].patch(f"/events/{event['id']}", {kind.plural: ["Jazz", "Blues"]}))[0] == 200

@@ -84,7 +84,7 @@ def test_totals_and_places_are_those_of_a_plain_count(name: str, seed: int) -> N
             histogram.add(events.pop(chance.randrange(len(events))), -1)
         dates = some_dates(chance, zone)
         window = window_of(dates, slots)
-        assert not window.cut, dates
+        assert not window.remainder, dates
         found = [event for event in events if within(event, dates)]
         assert histogram.total(window) == len(found), dates
         for field, is_descending in ((START, False), (START, True), (END, False), (END, True)):
@@ -111,7 +111,7 @@ def test_a_range_that_cuts_slots_is_their_events_and_those_of_whole_slots(name: 
         dates.append({field: {operator: day + chance.choice([0, 1, chance.randrange(86_400)]) * SECOND}})
         window = window_of(dates, slots)
         found = [event for event in events if within(event, dates)]
-        cut = [event for event in found if any(within(event, [one]) for one in window.cut)]
+        cut = [event for event in found if any(within(event, [one]) for one in window.remainder)]
         assert histogram.total(window) + len(cut) == len(found), dates
         cuts += bool(cut)
     assert cuts > 20

@@ -1303,8 +1303,8 @@ async def test_term_that_somebody_makes_in_between_is_linked(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    drafter = api.store.creator._drafter
-    insert_linked = drafter.insert_linked
+    builder = api.store.creator._builder
+    insert_linked = builder.insert_linked
 
     async def insert_too_late(*arguments: Any) -> None:
         if not made:
@@ -1312,7 +1312,7 @@ async def test_term_that_somebody_makes_in_between_is_linked(
             made[0] = (await api.made("tags", name="Brand new"))["id"]
         await insert_linked(*arguments)
 
-    monkeypatch.setattr(drafter, "insert_linked", insert_too_late)
+    monkeypatch.setattr(builder, "insert_linked", insert_too_late)
     event = await api.event(tags=["brand new"])
     assert [tag["id"] for tag in event["tags"]] == made
 

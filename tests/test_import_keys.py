@@ -80,7 +80,7 @@ async def test_a_line_that_the_database_refuses_can_be_imported_later(
         await insert_each(collection, [row for row in rows if row not in bad], *session)
         return {row["_id"]: WriteError("refused") for row in bad}
 
-    monkeypatch.setattr("service.store.records.drafting.insert_each", refuses_one)
+    monkeypatch.setattr("service.store.records.building.insert_each", refuses_one)
     results = await imported(store, rows)
     assert isinstance(results.pop(2), Unavailable)
     assert results == dict.fromkeys((0, 1, 3, 4), "new")

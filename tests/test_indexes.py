@@ -288,7 +288,7 @@ async def explained(store: Store, kind: Kind, values: dict[str, str], caller: Ca
     # Bounds of an index may be dates that no calendar has.
     lenient = CodecOptions[dict[str, Any]](datetime_conversion=DatetimeConversion.DATETIME_AUTO)
     query = load(kind.query_schema, values, store.site)
-    asked = await store.lists.query(kind, query, caller)
+    asked = await store.lists.translate(kind, query, caller)
     wanted = asked.filter
     find = {"find": kind.plural, "filter": wanted, "sort": dict(asked.sort), "limit": query["per_page"]}
     find |= {"hint": asked.hint} if asked.hint else {}

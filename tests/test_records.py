@@ -12,7 +12,7 @@ from schemas.caller import EVERYBODY
 from schemas.kind import load
 from schemas.site import Site
 from service.mongo import bulk_writes
-from service.store.records import drafting
+from service.store.records import building
 from tests.conftest import Api
 from tests.samples import POSTS, TERMS, named
 
@@ -230,7 +230,7 @@ async def test_a_creation_that_fails_leaves_its_slugs_free(
             raise AutoReconnect("the primary is gone")
         return await insert(collection, *rows)
 
-    for module in (drafting, bulk_writes):
+    for module in (building, bulk_writes):
         monkeypatch.setattr(module, "insert_each", fail_once)
     times = {"start_date": "2027-06-01", "end_date": "2027-06-01"}
     body = {"title": "Jazz", "venue": {"venue": "Hall"}, **times}

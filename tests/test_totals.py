@@ -15,7 +15,7 @@ from schemas import EVENT
 from schemas.caller import EVERYBODY, PUBLIC, Caller, Role
 from schemas.kind import load
 from schemas.values.zones import parse_zone
-from service.changes.list_fields import FACTS, SEARCHED
+from service.changes.list_fields import LIST_FIELDS, SEARCHED
 from service.mongo.conditions import fields_of, matches
 from service.store import Store
 from service.store.lists import page_finder, totals
@@ -90,7 +90,7 @@ def anything(chance: random.Random, links: dict[str, Any]) -> dict[str, Any]:
 
 
 async def counted(store: Store, query: dict[str, Any], caller: Caller) -> int:
-    asked = await store.lists.query(EVENT, load(EVENT.query_schema, query, store.site), caller)
+    asked = await store.lists.translate(EVENT, load(EVENT.query_schema, query, store.site), caller)
     return int(await store.database["events"].count_documents(asked.filter))
 
 
@@ -149,7 +149,7 @@ async def test_any_range_of_time_is_counted(api: Api, zone: str, by_histogram: l
         query |= {"strict_dates": "1"} if chance.random() < 0.5 else {}
         values = load(EVENT.query_schema, query, site)
         right = await store.database["events"].count_documents(
-            (await lists.query(EVENT, values, PUBLIC)).filter
+            (await lists.translate(EVENT, values, PUBLIC)).filter
         )
         assert (await lists.page(EVENT, values, PUBLIC)).total == right, query
     assert len(by_histogram) > 100
@@ -341,9 +341,9 @@ async def test_conditions_mean_to_us_what_they_mean_to_the_database(api: Api) ->
     for caller in CALLERS:
         for query in lists(links):
             values = load(EVENT.query_schema, query, api.store.site)
-            asked = await api.store.lists.query(EVENT, values, caller)
+            asked = await api.store.lists.translate(EVENT, values, caller)
             conditions = [*asked.conditions, *(asked.dates or ())]
-            assert fields_of(conditions) <= FACTS | {"text"}
+            assert fields_of(conditions) <= LIST_FIELDS | {"text"}
             if not can_evaluate(conditions):
                 assert query.keys() & {"search", "geoloc_lat"}, query
                 continue

@@ -15,7 +15,7 @@ from service.changes.feed import CHECKPOINT
 from service.migrations import recount
 from service.mongo.bulk_writes import insert_each
 from service.store import open_store
-from service.store.records.drafting import Drafter
+from service.store.records.building import RecordBuilder
 from service.store.records.updating import Updater
 from tests.checker import agrees, differences, lose_changes
 from tests.conftest import Api
@@ -58,7 +58,7 @@ async def test_another_process_shows_the_count_at_once(pair: Pair) -> None:
 
 def renamed_after_the_look_up(pair: Pair, venue: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Another process renames a venue just after the first one has looked it up; returns what is left."""
-    names, look_up = ["New"], Drafter.look_up
+    names, look_up = ["New"], RecordBuilder.look_up
 
     async def then_renamed(*arguments: Any) -> Any:
         found = await look_up(*arguments)
@@ -66,7 +66,7 @@ def renamed_after_the_look_up(pair: Pair, venue: int, monkeypatch: pytest.Monkey
             assert (await pair[1].patch(f"/venues/{venue}", {"venue": names.pop()}))[0] == 200
         return found
 
-    monkeypatch.setattr(Drafter, "look_up", then_renamed)
+    monkeypatch.setattr(RecordBuilder, "look_up", then_renamed)
     return names
 
 
@@ -105,7 +105,7 @@ async def test_a_record_that_the_database_refuses_does_not_fail_others_of_its_gr
         await insert_each(collection, [row for row in rows if row not in bad], session)
         return {row["_id"]: WriteError("refused") for row in bad}
 
-    monkeypatch.setattr("service.store.records.drafting.insert_each", refuses)
+    monkeypatch.setattr("service.store.records.building.insert_each", refuses)
     titles = ["Good 1", "Bad", "Good 2", "Good 3"]
     sent = [api.post("/events", {"title": title, "tags": ["t"], **TIMES}) for title in titles]
     assert [status for status, _ in await asyncio.gather(*sent)] == [201, 503, 201, 201]

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from bson import Timestamp
 
 from schemas import EVENT, KINDS
-from service.changes.list_fields import FACTS, LINKS, PLAIN, Facts
+from service.changes.link_states import Link, Transition, links_of, transitions_of
+from service.changes.list_fields import LINKS, LIST_FIELDS, PLAIN, ListFields
 from service.changes.restores import MARKER
-from service.changes.usage_steps import Step, Use, steps_of, uses_of
 
 REMOVED = "removed"
 REMOVED_TERMS = "removed_terms"
@@ -34,12 +34,12 @@ class Change(NamedTuple):
     never do."""
     touched: frozenset[str] | None = None
     """The top-level fields that an update has set or removed; None for other writes."""
-    was: Facts | None = None
-    new: Facts | None = None
-    """The facts before and after, if they are known."""
-    links: frozenset[Use] = frozenset()
+    was: ListFields | None = None
+    new: ListFields | None = None
+    """Its list fields before and after, if they are known."""
+    links: frozenset[Link] = frozenset()
     """Every record that an event was or is linked to."""
-    steps: Mapping[Use, Step] = MappingProxyType({})
+    transitions: Mapping[Link, Transition] = MappingProxyType({})
     """How it changes the usage counters of linked records, if the links are known."""
 
     @property
@@ -50,7 +50,9 @@ class Change(NamedTuple):
     @property
     def is_listed(self) -> bool:
         """Whether lists of events depend on it."""
-        return self.plural == EVENT.plural and (self.touched is None or not FACTS.isdisjoint(self.touched))
+        return self.plural == EVENT.plural and (
+            self.touched is None or not LIST_FIELDS.isdisjoint(self.touched)
+        )
 
     @property
     def is_shown(self) -> bool:
@@ -68,25 +70,25 @@ class Change(NamedTuple):
 
 
 def parse(change_event: ChangeEvent) -> Change:
-    """Parse a change. If somebody has made it by hand, the facts may be unknown."""
+    """Parse a change. If somebody has made it by hand, the list fields may be unknown."""
     operation, plural = change_event["operationType"], change_event["ns"]["coll"]
     touched = _touched_by(change_event) if operation == "update" else None
-    was, new = _facts(change_event)
-    links, steps = frozenset[Use](), dict[Use, Step]()
+    was, new = _list_fields(change_event)
+    links, transitions = frozenset[Link](), dict[Link, Transition]()
     if plural == EVENT.plural and new is not None:
         try:
-            links, steps = uses_of(was or {}) | uses_of(new), steps_of(was, new)
+            links, transitions = links_of(was or {}) | links_of(new), transitions_of(was, new)
             _require_times(was or new, new)
         except (KeyError, TypeError, AttributeError):
             was = new = None
     id = change_event.get("documentKey", {}).get("_id", 0)
     action = _update_action(was, new) if operation == "update" else ACTIONS.get(operation, "")
-    return Change(change_event["clusterTime"], plural, id, action, touched, was, new, links, steps)
+    return Change(change_event["clusterTime"], plural, id, action, touched, was, new, links, transitions)
 
 
-def _facts(change_event: ChangeEvent) -> tuple[Facts | None, Facts | None]:
-    """The facts before and after a change, if it is the creation of an event, or an update that reports
-    them."""
+def _list_fields(change_event: ChangeEvent) -> tuple[ListFields | None, ListFields | None]:
+    """The list fields before and after a change, if it is the creation of an event, or an update that
+    reports them."""
     if change_event["operationType"] == "insert" and change_event["ns"]["coll"] == EVENT.plural:
         return None, change_event["fullDocument"]
     last = change_event.get("updateDescription", {}).get("updatedFields", {}).get("last_change")
@@ -94,14 +96,14 @@ def _facts(change_event: ChangeEvent) -> tuple[Facts | None, Facts | None]:
     return (was, was | now) if isinstance(was, dict) and isinstance(now, dict) else (None, None)
 
 
-def _require_times(*states: Facts) -> None:
+def _require_times(*states: ListFields) -> None:
     """Raise TypeError unless an event has a start and an end: another program may have written it."""
     times = (state.get(name) for state in states for name in ("start_utc", "end_utc"))
     if not all(isinstance(time, datetime) for time in times):
         raise TypeError
 
 
-def _update_action(was: Facts | None, new: Facts | None) -> str:
+def _update_action(was: ListFields | None, new: ListFields | None) -> str:
     before, after = (was or {}).get("status"), (new or {}).get("status")
     if before == after:
         return "changed"

@@ -9,8 +9,8 @@ from schemas import EVENT
 from schemas.kind import Kind
 from schemas.kinds.event_representation import LINKED
 
-Facts = Mapping[str, Any]
-"""Fields of a record by name; a missing field is unknown."""
+ListFields = Mapping[str, Any]
+"""Values of such fields by name; a missing one is unknown."""
 ACCESS = ("status", "author")
 PLAIN = (
     *("_id", *ACCESS, "hide_from_listings", "locked", "post_parent", "featured", "ticketed"),
@@ -22,7 +22,7 @@ LINKS = {
 }
 SEARCHED = ("sort", "tok")
 """Fields for titles and words: the feed reports that they have changed, but not their values."""
-FACTS = frozenset([*PLAIN, *SEARCHED, *LINKS])
+LIST_FIELDS = frozenset([*PLAIN, *SEARCHED, *LINKS])
 """Fields of an event that lists filter or sort by."""
 
 
@@ -31,18 +31,18 @@ def last_change_of(kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any]) -
     has changed. The change stream reports changed fields only, and not their old values."""
     if not kind.is_post:  # everybody sees terms
         return {}
-    was, now = (facts_of(one) if kind is EVENT else access_of(one) for one in (old, new))
+    was, now = (list_fields_of(one) if kind is EVENT else access_of(one) for one in (old, new))
     # The version makes the value unique: the change stream does not report a value that stays the same.
     return {"last_change": {"version": old["version"] + 1, "was": was, "now": changed(was, now)}}
 
 
-def changed(was: Facts, now: Facts) -> dict[str, Any]:
-    """The facts that have changed."""
+def changed(was: ListFields, now: ListFields) -> dict[str, Any]:
+    """The list fields that have changed."""
     return {name: value for name, value in now.items() if value != was.get(name)}
 
 
-def facts_of(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The `FACTS` of a loaded event, without those in `SEARCHED`."""
+def list_fields_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The `LIST_FIELDS` of a loaded event, without those in `SEARCHED`."""
     return {name: event.get(name) for name in PLAIN} | {
         field: [{name: copy.get(name) for name in names} for copy in event.get(field) or ()]
         for field, names in LINKS.items()

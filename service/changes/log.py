@@ -73,7 +73,7 @@ class ChangeLog:
 
     async def catch_up_counters(self) -> None:
         """Wait until every such write is counted: most of them change no counters."""
-        await self._wait_for(lambda change: bool(change.steps))
+        await self._wait_for(lambda change: bool(change.transitions))
 
     async def _wait_for(self, is_wanted: Callable[[Change], bool]) -> None:
         await self._feed.catch_up()

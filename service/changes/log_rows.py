@@ -14,7 +14,7 @@ from schemas.kind import Document
 from schemas.site import Site
 from service.changes.change import Change
 from service.changes.feed import CHECKPOINT, ChangeFeed
-from service.changes.list_fields import FACTS, changed
+from service.changes.list_fields import LIST_FIELDS, changed
 from service.mongo.client import Database, Session, collections, find, in_transaction, utc
 
 LOG = "changes"
@@ -95,7 +95,7 @@ class LogRows:
         return await in_transaction(self._database, work)
 
     def _rows_of(self, change: Change) -> list[Document]:
-        details: Document = {"touched": sorted(FACTS & (change.touched or set()))}
+        details: Document = {"touched": sorted(LIST_FIELDS & (change.touched or set()))}
         if change.was is not None and change.new is not None:
             details |= {"was": change.was, "now": changed(change.was, change.new)}
         return [row | details for row in self.rows(change.plural, [change.id], change.action, change.at)]

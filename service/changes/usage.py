@@ -23,24 +23,24 @@ from schemas.kinds.event import EVENT
 from schemas.kinds.event_representation import LINKED
 from service.changes.change import Change
 from service.changes.feed import ChangeFeed
-from service.changes.list_fields import Facts
-from service.changes.usage_steps import Step, Use, after_steps
+from service.changes.link_states import Link, Transition, after_transitions
+from service.changes.list_fields import ListFields
 from service.mongo.client import Database, collections
 from service.mongo.loaders import RecordLoader
 
 MAX_ATTEMPTS = 100
 PUBLIC = {"status": "publish", "locked": {"$ne": True}}
 LIVE = {"status": {"$ne": "trash"}}
-Records = Mapping[Use, Document]
-CompareCopies = Callable[[Sequence[Facts]], Awaitable[object]]
+Records = Mapping[Link, Document]
+CompareCopies = Callable[[Sequence[ListFields]], Awaitable[object]]
 """Updates the copies in events that are older than the records which they are of."""
 
 
-async def load_linked(loader: RecordLoader, uses: Iterable[Use]) -> dict[Use, Document]:
+async def load_linked(loader: RecordLoader, links: Iterable[Link]) -> dict[Link, Document]:
     """The linked records that exist."""
-    refs = {(field, id): (LINKED[field].plural, id) for field, id in uses}
+    refs = {(field, id): (LINKED[field].plural, id) for field, id in links}
     found = await loader.load_many(refs.values())
-    return {use: found[ref] for use, ref in refs.items() if ref in found}
+    return {link: found[ref] for link, ref in refs.items() if ref in found}
 
 
 class UsageCounters:
@@ -52,28 +52,31 @@ class UsageCounters:
 
     async def count(self, changes: Collection[Change], until: Timestamp) -> None:
         """Count changes up to a time: all of them since the last checkpoint."""
-        steps = [(change.at, change.steps) for change in changes]
-        uses = {use for _, its in steps for use in its}
+        transitions = [(change.at, change.transitions) for change in changes]
+        links = {link for _, its in transitions for link in its}
         for _ in range(MAX_ATTEMPTS):
             # Confirmed: a record that a new primary does not have yet would never be counted.
-            records = await self._feed.confirm(partial(load_linked, self._records, uses))
-            if await self._update(records, steps, until):
+            records = await self._feed.confirm(partial(load_linked, self._records, links))
+            if await self._update(records, transitions, until):
                 break
         else:
             raise Unavailable
         # An event may embed a record that was changed meanwhile, and its writer may have died.
-        await self._compare_copies([change.new for change in changes if change.new and change.steps])
+        await self._compare_copies([change.new for change in changes if change.new and change.transitions])
 
     async def _update(
-        self, records: Records, steps: Iterable[tuple[Timestamp, Mapping[Use, Step]]], until: Timestamp
+        self,
+        records: Records,
+        transitions: Iterable[tuple[Timestamp, Mapping[Link, Transition]]],
+        until: Timestamp,
     ) -> bool:
         """Update the counters; return whether all of them were as they had been read."""
-        uncounted: defaultdict[Use, list[Step]] = defaultdict(list)
-        for at, its in steps:
-            for use in its.keys() & records.keys():
-                counters = records[use].get("events")  # missing if another program has written the record
+        uncounted: defaultdict[Link, list[Transition]] = defaultdict(list)
+        for at, its in transitions:
+            for link in its.keys() & records.keys():
+                counters = records[link].get("events")  # missing if another program has written the record
                 if counters and at > (counters["as_of"] or Timestamp(0, 1)):
-                    uncounted[use].append(its[use])
+                    uncounted[link].append(its[link])
         updates: defaultdict[str, list[UpdateOne]] = defaultdict(list)
         for (field, id), those in uncounted.items():
             counters = records[field, id]["events"]
@@ -86,9 +89,9 @@ class UsageCounters:
         return sum(one.matched_count for one in done) == len(uncounted)
 
     async def _counted(
-        self, field: str, id: int, counters: Mapping[str, Any], steps: Iterable[Step]
+        self, field: str, id: int, counters: Mapping[str, Any], transitions: Iterable[Transition]
     ) -> dict[str, Any]:
-        counted, are_ends_known = after_steps(counters, steps)
+        counted, are_ends_known = after_transitions(counters, transitions)
         if not LINKED[field].is_post:  # terms are not filtered by the ends of their events
             return counted | {"publish_end": None, "live_end": None}
         if not are_ends_known:

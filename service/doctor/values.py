@@ -58,8 +58,8 @@ def is_change(value: Any) -> bool:
     """Whether this is what an update has told other processes, which evidence is taken from."""
     if not isinstance(value, dict) or not is_number(value.get("version")):
         return False
-    facts = [value.get("was"), value.get("now")]
-    return all(isinstance(one, dict) and all(map(are_copies, map(one.get, LINKED))) for one in facts)
+    states = [value.get("was"), value.get("now")]
+    return all(isinstance(one, dict) and all(map(are_copies, map(one.get, LINKED))) for one in states)
 
 
 def are_copies(value: Any) -> bool:

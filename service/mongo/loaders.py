@@ -35,14 +35,14 @@ class RecordLoader:
         """Load a record. Concurrent callers may get the same object: do not modify it."""
         return (await self.load_many([(plural, ref)])).get((plural, ref))
 
-    async def load_many(self, asked: Iterable[RecordRef]) -> Rows:
+    async def load_many(self, refs: Iterable[RecordRef]) -> Rows:
         """Load the records that exist; the result may contain others, too."""
-        wanted = tuple(asked)
+        wanted = tuple(refs)
         return (await self.batcher.load(wanted) or {}) if wanted else {}
 
-    async def _look(self, asked: Sequence[tuple[RecordRef, ...]]) -> dict[tuple[RecordRef, ...], Rows]:
+    async def _look(self, many_refs: Sequence[tuple[RecordRef, ...]]) -> dict[tuple[RecordRef, ...], Rows]:
         wanted: defaultdict[tuple[str, str], list[Ref]] = defaultdict(list)
-        for plural, ref in {one for many in asked for one in many}:
+        for plural, ref in {one for refs in many_refs for one in refs}:
             wanted[plural, "_id" if isinstance(ref, int) else "slug"].append(ref)
         names = list(wanted)
         parts = [(plural, {name: {"$in": refs}}) for (plural, name), refs in wanted.items()]
@@ -52,7 +52,7 @@ class RecordLoader:
             for (plural, name), those in zip(names, rows, strict=True)
             for row in those
         }
-        return dict.fromkeys(asked, found)
+        return dict.fromkeys(many_refs, found)
 
 
 async def find_in_many(

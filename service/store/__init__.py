@@ -31,8 +31,8 @@ from service.store.links.fanout import Fanout
 from service.store.lists.change_pages import Changes
 from service.store.lists.pages import Lists
 from service.store.lists.resolver import FilterResolver
+from service.store.records.building import RecordBuilder
 from service.store.records.creation import Creator
-from service.store.records.drafting import Drafter
 from service.store.records.idempotency import IdempotencyKeys
 from service.store.records.reading import Reader
 from service.store.records.removal import StatusChanges
@@ -72,12 +72,12 @@ class Store:
         self.find, self.find_many = reader.find, reader.find_many
         self.read, self.head = reader.read, reader.head
         tree = CategoryTree(database, site, self.fanout)
-        drafter = Drafter(database, site, self.feed, self.ids, self.vocabulary, tree)
+        builder = RecordBuilder(database, site, self.feed, self.ids, self.vocabulary, tree)
         keys = IdempotencyKeys(database, site, self.feed)
-        self.creator = Creator(database, self.feed, drafter, self.passwords, self.fanout, self.log, keys)
+        self.creator = Creator(database, self.feed, builder, self.passwords, self.fanout, self.log, keys)
         self.create, self.create_once = self.creator.create, self.creator.create_once
         self.replay = keys.replay
-        self.updater = Updater(database, reader, drafter, self.passwords, tree, self.fanout, self.log)
+        self.updater = Updater(database, reader, builder, self.passwords, tree, self.fanout, self.log)
         self.update = self.updater.update
         status = StatusChanges(database, site, self.updater, tree, self.fanout, self.log)
         self.delete, self.publish_due = status.delete, status.publish_due

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from schemas.kind import Document, Kind
 from schemas.kinds.event_representation import LINK_FIELD, LINKED, copy_of
-from service.changes.usage_steps import Use
+from service.changes.link_states import Link
 
 
 def new_version(fields: Document, now: datetime) -> Document:
@@ -51,17 +51,17 @@ def removal(kind: Kind, id: int, now: datetime) -> CopyUpdate:
 
 
 def outdated_copies(
-    events: Iterable[Mapping[str, Any]], records: Mapping[Use, Document]
-) -> dict[Use, list[int]]:
+    events: Iterable[Mapping[str, Any]], records: Mapping[Link, Document]
+) -> dict[Link, list[int]]:
     """The links to records that were deleted, or have another version now than the embedded one, with the ids
     of the events."""
-    found: defaultdict[Use, list[int]] = defaultdict(list)
+    found: defaultdict[Link, list[int]] = defaultdict(list)
     for event in events:
         for field, copies in ((name, event.get(name) or ()) for name in LINKED):
             for copy in copies:
-                use = (field, copy["_id"])
+                link = (field, copy["_id"])
                 # Another program may have written a copy without a version, or with an id that is no number.
-                is_current = records.get(use, {}).get("version") == copy.get("version")
+                is_current = records.get(link, {}).get("version") == copy.get("version")
                 if not is_current and isinstance(copy["_id"], int):
-                    found[use].append(event["_id"])
+                    found[link].append(event["_id"])
     return found

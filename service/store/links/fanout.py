@@ -23,9 +23,9 @@ from schemas.kinds.event_representation import LINK_FIELD, LINKED, copied_fields
 from schemas.site import Site
 from service.background import BackgroundTasks, background_task
 from service.changes.feed import ChangeFeed
-from service.changes.list_fields import Facts
+from service.changes.link_states import links_of
+from service.changes.list_fields import ListFields
 from service.changes.usage import load_linked
-from service.changes.usage_steps import uses_of
 from service.mongo.client import FIRST_BATCH, LENIENT, MALFORMED, Database, Session, aggregate, find
 from service.mongo.loaders import HIDDEN_FIELDS, RecordLoader
 from service.store.links.copies import CopyUpdate, outdated_copies, removal, replacement
@@ -168,11 +168,11 @@ class Fanout:
             return await self._update(update._replace(change=update.smaller, smaller=None), ids, records)
         return []
 
-    async def compare_copies(self, events: Sequence[Facts]) -> set[int]:
+    async def compare_copies(self, events: Sequence[ListFields]) -> set[int]:
         """Compare the copies in events with the versions that linked records have now, and update outdated
         ones; return the ids of the events that had any."""
-        uses = {use for event in events for use in uses_of(event)}
-        records, found = await self._feed.confirm(partial(load_linked, self._versions, uses)), set[int]()
+        links = {link for event in events for link in links_of(event)}
+        records, found = await self._feed.confirm(partial(load_linked, self._versions, links)), set[int]()
         for (field, id), ids in outdated_copies(events, records).items():
             found.update(ids)
             try:

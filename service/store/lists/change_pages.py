@@ -34,36 +34,36 @@ class Changes:
         self._collection, self._heads = collections(database), RecordLoader(database, HEAD_FIELDS)
 
     async def page(
-        self, kinds: Sequence[Kind], query: Mapping[str, Any], caller: Caller, problems: Problems
+        self, kinds: Sequence[Kind], params: Mapping[str, Any], caller: Caller, problems: Problems
     ) -> ChangesPage:
         """The next changes after the token `since`; none without one."""
 
         async def read(filter: ListQuery) -> ChangesPage:
             await self._log.catch_up()
-            page = await self._page(kinds, query, filter, caller)
+            page = await self._page(kinds, params, filter, caller)
             await self._feed.catch_up()
             return page
 
         try:
-            return await self._lists.read(EVENT, {**query, "any_date": True}, caller, problems, read)
+            return await self._lists.read(EVENT, {**params, "any_date": True}, caller, problems, read)
         except PyMongoError as error:  # streams go on when MongoDB is available again
             raise Unavailable from error
 
     async def _page(
-        self, kinds: Sequence[Kind], query: Mapping[str, Any], filter: ListQuery, caller: Caller
+        self, kinds: Sequence[Kind], params: Mapping[str, Any], filter: ListQuery, caller: Caller
     ) -> ChangesPage:
         checkpoint = await self._log.checkpoint()
-        if not query.get("since"):
+        if not params.get("since"):
             return ChangesPage([], token(checkpoint, checkpoint.number), False)
-        since = number_in(query["since"], checkpoint)
-        rows = await self._rows(since, kinds, query["limit"] + 1)
-        has_more, rows = len(rows) > query["limit"], rows[: query["limit"]]
+        since = number_in(params["since"], checkpoint)
+        rows = await self._rows(since, kinds, params["limit"] + 1)
+        has_more, rows = len(rows) > params["limit"], rows[: params["limit"]]
         last = rows[-1]["_id"] if rows else since
         end = last if has_more else max(last, checkpoint.number)
         if end == since:
             return ChangesPage([], token(checkpoint, end), False)
         await self._require_all(since, end)
-        shows_trash = "trash" in (query.get("status") or ())
+        shows_trash = "trash" in (params.get("status") or ())
         visible = await self._visible(rows, filter, caller, checkpoint, shows_trash=shows_trash)
         return ChangesPage(visible, token(checkpoint, end), has_more)
 

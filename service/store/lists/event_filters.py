@@ -40,50 +40,50 @@ DATES: dict[str, tuple[str, str, time, str]] = {
 
 
 async def event_list(
-    resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+    resolver: FilterResolver, kind: Kind, params: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
-    conditions = listed(query, caller)
+    conditions = listed(params, caller)
     dates: list[Condition] | None = None
     with problems.gather():
-        since, statuses = query.get("cancelled_since"), query.get("status")
+        since, statuses = params.get("cancelled_since"), params.get("status")
         conditions.append(cancelled(caller, since, statuses) if since else visible(caller, statuses))
-    if query.get("include"):
-        conditions.append({"_id": {"$in": query["include"]}})
+    if params.get("include"):
+        conditions.append({"_id": {"$in": params["include"]}})
     else:
-        dates = date_conditions(query, resolver.site)
-    conditions += changed_after(query, resolver.site)
-    conditions += [{name: query[name]} for name in ("featured", "ticketed") if query.get(name) is not None]
-    conditions += await _links(resolver, query, caller, problems)
-    if parent := query.get("post_parent"):
+        dates = date_conditions(params, resolver.site)
+    conditions += changed_after(params, resolver.site)
+    conditions += [{name: params[name]} for name in ("featured", "ticketed") if params.get(name) is not None]
+    conditions += await _links(resolver, params, caller, problems)
+    if parent := params.get("post_parent"):
         with problems.gather():
             await resolver.require(kind, "post_parent", [parent])
         conditions.append({"post_parent": parent})
     problems.refuse()
-    conditions += await _places(resolver, query, caller)
-    if query.get("search"):
-        conditions += [UNLOCKED, *await resolver.vocabulary.condition(query["search"])]
-    sort = ordered(ORDERS[query.get("orderby") or "start_date"], query.get("order"))
-    resolved = tuple(kind.plural for name, kind in RESOLVED.items() if query.get(name) is not None)
+    conditions += await _places(resolver, params, caller)
+    if params.get("search"):
+        conditions += [UNLOCKED, *await resolver.vocabulary.condition(params["search"])]
+    sort = ordered(ORDERS[params.get("orderby") or "start_date"], params.get("order"))
+    resolved = tuple(kind.plural for name, kind in RESOLVED.items() if params.get(name) is not None)
     return ListQuery(kind.plural, conditions, sort, dates, resolved)
 
 
-def listed(query: Mapping[str, Any], caller: Caller) -> list[Condition]:
+def listed(params: Mapping[str, Any], caller: Caller) -> list[Condition]:
     """Conditions under which an event is in a list. The editor shows hidden events as well, to their authors
     and to those who see everything."""
-    if not query.get("with_hidden"):
+    if not params.get("with_hidden"):
         return [{"hide_from_listings": False}]
     return [] if caller.sees_all else [{"$or": [{"hide_from_listings": False}, {"author": caller.own}]}]
 
 
-def date_conditions(query: Mapping[str, Any], site: Site) -> list[Condition]:
+def date_conditions(params: Mapping[str, Any], site: Site) -> list[Condition]:
     """Bounds on start and end. Without a `starts_*` or `ends_*` filter the list covers the next two years,
     unless events of any date are wanted."""
-    sent = {name: query[name] for name in DATES if query.get(name) is not None}
-    if not query.get("any_date") and not sent.keys() - {"start_date", "end_date"}:
+    sent = {name: params[name] for name in DATES if params.get(name) is not None}
+    if not params.get("any_date") and not sent.keys() - {"start_date", "end_date"}:
         now, end = _default_window(site.now(), site.zone)
         sent.setdefault("start_date", now)
         sent.setdefault("end_date", end)
-    is_strict, conditions = bool(query.get("strict_dates")), []
+    is_strict, conditions = bool(params.get("strict_dates")), []
     for name, moment in sent.items():
         field, by_day, edge, by_instant = DATES[name]
         operator = by_instant if is_strict else by_day
@@ -108,11 +108,11 @@ def unlocked(caller: Caller) -> list[Condition]:
 
 
 async def _links(
-    resolver: FilterResolver, query: Mapping[str, Any], caller: Caller, problems: Problems
+    resolver: FilterResolver, params: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> list[Condition]:
-    conditions: list[Condition] = unlocked(caller) if any(query.get(field) for field in LINKED) else []
+    conditions: list[Condition] = unlocked(caller) if any(params.get(field) for field in LINKED) else []
     for field, kind in LINKED.items():
-        if wanted := query.get(field):
+        if wanted := params.get(field):
             with problems.gather():
                 if kind.is_post:
                     ids = await resolver.visible_ids(kind, field, wanted, caller)
@@ -122,15 +122,15 @@ async def _links(
     return conditions
 
 
-async def _places(resolver: FilterResolver, query: Mapping[str, Any], caller: Caller) -> list[Condition]:
+async def _places(resolver: FilterResolver, params: Mapping[str, Any], caller: Caller) -> list[Condition]:
     conditions: list[Condition] = []
     located = [{"venue": {"$elemMatch": {"geo_lat": {"$gte": -90}} | visible(caller)}}, *unlocked(caller)]
-    if query.get("geoloc") is not None:
-        conditions += located if query["geoloc"] else [{"$nor": [{"$and": located}]}]
-    if query.get("geoloc_lat") is not None:
-        radius = query.get("geoloc_radius")
+    if params.get("geoloc") is not None:
+        conditions += located if params["geoloc"] else [{"$nor": [{"$and": located}]}]
+    if params.get("geoloc_lat") is not None:
+        radius = params.get("geoloc_radius")
         radius_km = resolver.site.radius_km if radius is None else radius
-        circle = Circle(query["geoloc_lat"], query["geoloc_lng"], radius_km, caller)
+        circle = Circle(params["geoloc_lat"], params["geoloc_lng"], radius_km, caller)
         ids = await resolver.venues_near(circle)
         conditions += [{"venue._id": {"$in": ids}}, *unlocked(caller)]
     return conditions

@@ -32,24 +32,24 @@ class Slots:
     and Python compute a slot's number in the same way."""
 
     def __init__(self, zone: Zone) -> None:
-        self.cuts = day_beginnings(zone)
+        self.edges = day_beginnings(zone)
 
     def of(self, moment: datetime) -> int:
         """The number of the slot that a moment is in."""
         seconds = (moment - EPOCH) // SECOND
-        return sum((seconds - cut) // DAY for cut in self.cuts)
+        return sum((seconds - edge) // DAY for edge in self.edges)
 
     def begin(self, slot: int) -> datetime:
         """The first second of a slot."""
-        day, number = divmod(slot + len(self.cuts) - 1, len(self.cuts))
+        day, number = divmod(slot + len(self.edges) - 1, len(self.edges))
         try:
-            return EPOCH + timedelta(days=day, seconds=self.cuts[number])
+            return EPOCH + timedelta(days=day, seconds=self.edges[number])
         except OverflowError:  # it is partly before the year 1, or after the year 9999
             return datetime.min if slot < 0 else datetime.max
 
     def is_edge(self, moment: datetime) -> bool:
         """Whether a slot begins at this moment."""
-        return (moment - EPOCH).seconds in self.cuts and not moment.microsecond
+        return (moment - EPOCH).seconds in self.edges and not moment.microsecond
 
     def key_expression(self) -> Condition:
         """An expression for the key of an event, for MongoDB."""
@@ -57,7 +57,7 @@ class Slots:
         return {"$add": [{"$multiply": [start, SPAN]}, end]}
 
     def _expression(self, field: str) -> Condition:
-        milliseconds = ({"$subtract": [f"${field}", EPOCH + cut * SECOND]} for cut in self.cuts)
+        milliseconds = ({"$subtract": [f"${field}", EPOCH + edge * SECOND]} for edge in self.edges)
         return {"$add": [{"$floor": {"$divide": [one, DAY * 1000]}} for one in milliseconds]}
 
 
@@ -76,7 +76,7 @@ class Window(NamedTuple):
     start_before: int
     end: int
     end_before: int
-    cut: tuple[Condition, ...] = ()
+    remainder: tuple[Condition, ...] = ()
     """One of these holds for each event of a list that is not in these ranges: it starts or ends in a slot
     that a bound of the list cuts."""
 
@@ -84,7 +84,7 @@ class Window(NamedTuple):
 def window_of(dates: Iterable[Condition], slots: Slots) -> Window:
     """The whole slots within the bounds of a list."""
     low, high = {START: NEVER, END: NEVER}, {START: FOREVER, END: FOREVER}
-    cut: list[Condition] = []
+    remainder: list[Condition] = []
     for condition in dates:
         for field, bounds in condition.items():
             for operator, bound in bounds.items():
@@ -98,8 +98,8 @@ def window_of(dates: Iterable[Condition], slots: Slots) -> Window:
                     high[field] = min(high[field], slot)
                 if not is_edge:
                     rest = {"$lt": slots.begin(slot + 1)} if is_low else {"$gte": slots.begin(slot)}
-                    cut.append({field: {operator: bound} | rest})
-    return Window(low[START], high[START], low[END], high[END], tuple(cut))
+                    remainder.append({field: {operator: bound} | rest})
+    return Window(low[START], high[START], low[END], high[END], tuple(remainder))
 
 
 def lower_bound(dates: Iterable[Condition], field: str) -> datetime:

@@ -19,26 +19,26 @@ TERM_ORDERS = {"name": "sort", "id": "_id", "count": "events.publish", "include"
 
 
 async def post_list(
-    resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+    resolver: FilterResolver, kind: Kind, params: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
     conditions: list[Condition] = []
     with problems.gather():
-        conditions.append(visible(caller, query.get("status")))
-    conditions += changed_after(query, resolver.site)
-    if query.get("event") is not None:
+        conditions.append(visible(caller, params.get("status")))
+    conditions += changed_after(params, resolver.site)
+    if params.get("event") is not None:
         with problems.gather():
-            ids = await resolver.linked_ids(kind, "event", query["event"], caller)
+            ids = await resolver.linked_ids(kind, "event", params["event"], caller)
             conditions.append({"_id": {"$in": ids}})
     problems.refuse()
-    if query.get("has_events") is not None:
+    if params.get("has_events") is not None:
         used = await _used(resolver, kind, caller, datetime.min)
-        conditions.append(used if query["has_events"] else {"$nor": [used]})
-    if query.get("only_with_upcoming"):
+        conditions.append(used if params["has_events"] else {"$nor": [used]})
+    if params.get("only_with_upcoming"):
         conditions.append(await _used(resolver, kind, caller, resolver.site.now()))
-    if query.get("search"):
-        conditions += await resolver.vocabulary.condition(query["search"])
-    field = POST_ORDERS[query.get("orderby") or "date"]
-    direction = query.get("order") or ("asc" if field in ("_id", "sort") else "desc")
+    if params.get("search"):
+        conditions += await resolver.vocabulary.condition(params["search"])
+    field = POST_ORDERS[params.get("orderby") or "date"]
+    direction = params.get("order") or ("asc" if field in ("_id", "sort") else "desc")
     # Public and own records together are nearly all records: scan them in order of date.
     hint = "any_by_date" if caller.own is not None and field == "date_utc" and len(conditions) == 1 else None
     return ListQuery(kind.plural, conditions, ordered(field, direction), hint=hint)
@@ -79,40 +79,40 @@ async def _secret(resolver: FilterResolver, kind: Kind, when: Condition) -> list
 
 
 async def term_list(
-    resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems
+    resolver: FilterResolver, kind: Kind, params: Mapping[str, Any], caller: Caller, problems: Problems
 ) -> ListQuery:
     await resolver.log.catch_up_counters()  # terms are shown with the number of their events
-    conditions = changed_after(query, resolver.site)
+    conditions = changed_after(params, resolver.site)
     for name, operator in (("include", "$in"), ("exclude", "$nin")):
-        if query.get(name):
+        if params.get(name):
             with problems.gather():
-                await resolver.require(kind, name, query[name])
-            conditions.append({"_id": {operator: query[name]}})
+                await resolver.require(kind, name, params[name])
+            conditions.append({"_id": {operator: params[name]}})
     with problems.gather():
-        conditions += await _of_event(resolver, kind, query, caller)
-    if query.get("slug"):
-        conditions.append({"slug": query["slug"]})
-    if (parent := query.get("parent")) is not None:
+        conditions += await _of_event(resolver, kind, params, caller)
+    if params.get("slug"):
+        conditions.append({"slug": params["slug"]})
+    if (parent := params.get("parent")) is not None:
         if parent:
             with problems.gather():
                 await resolver.require(kind, "parent", [parent])
         conditions.append({"parent": parent})
     problems.refuse()
-    if query.get("search"):
-        conditions += await resolver.vocabulary.condition(query["search"])
-    name = query.get("orderby") or "name"
-    return ListQuery(kind.plural, conditions, ordered(TERM_ORDERS.get(name, name), query.get("order")))
+    if params.get("search"):
+        conditions += await resolver.vocabulary.condition(params["search"])
+    name = params.get("orderby") or "name"
+    return ListQuery(kind.plural, conditions, ordered(TERM_ORDERS.get(name, name), params.get("order")))
 
 
 async def _of_event(
-    resolver: FilterResolver, kind: Kind, query: Mapping[str, Any], caller: Caller
+    resolver: FilterResolver, kind: Kind, params: Mapping[str, Any], caller: Caller
 ) -> list[Condition]:
     """Conditions for the terms of one event; otherwise, with `hide_empty`, for terms with public events and
     categories above such."""
     for name in ("event", "post"):
-        if query.get(name) is not None:
-            return [{"_id": {"$in": await resolver.linked_ids(kind, name, query[name], caller)}}]
-    if not query.get("hide_empty"):
+        if params.get(name) is not None:
+            return [{"_id": {"$in": await resolver.linked_ids(kind, name, params[name], caller)}}]
+    if not params.get("hide_empty"):
         return []
     used = {"events.publish": {"$gt": 0}}
     if kind is not CATEGORY:

@@ -27,82 +27,83 @@ class PageFinder:
         self._feed, self._totals, self._collection = feed, totals, collections(database)
         self.batcher = Batcher[ListQuery, list[Document]](self._read_together, **GROUPED_READS)
 
-    async def find(self, asked: ListQuery) -> Page:
+    async def find(self, query: ListQuery) -> Page:
         """The page, with a total from the histogram of the filter if the list is long and can have one."""
         with suppress(NoHistogram):  # counted below
-            if self._totals.can_build(asked):
-                return await self._find(asked)
-        return await self.count(asked)
+            if self._totals.can_build(query):
+                return await self._find(query)
+        return await self.count(query)
 
-    async def _find(self, asked: ListQuery) -> Page:
+    async def _find(self, query: ListQuery) -> Page:
         """The page, counted if the list is short; raises NoHistogram if it is long and cannot have one."""
-        window = self._totals.window(asked)
-        if asked.skip > MAX_SKIPPED:
-            return await (self.count(asked) if window.cut else self._deep(asked, window))
-        if not self._totals.is_known(asked):
-            most = self._totals.max_counted(asked)
-            page = split(await self._read_batched(asked.counted(most + 1)))
+        window = self._totals.window(query)
+        if query.skip > MAX_SKIPPED:
+            return await (self.count(query) if window.remainder else self._deep(query, window))
+        if not self._totals.is_known(query):
+            most = self._totals.max_counted(query)
+            page = split(await self._read_batched(query.counted(most + 1)))
             if page.total <= most:
                 return page
-            await self._totals.histogram(asked)  # built first: the page would become old meanwhile
-        return await self._find_with_histogram(await self._bounded(asked), window)
+            await self._totals.histogram(query)  # built first: the page would become old meanwhile
+        return await self._find_with_histogram(await self._bounded(query), window)
 
-    async def _find_with_histogram(self, asked: ListQuery, window: Window) -> Page:
+    async def _find_with_histogram(self, query: ListQuery, window: Window) -> Page:
         """The page, with the events of whole slots from the histogram; only the others are counted."""
         next_event = self._feed.next_event
-        page = split(await self._read_batched(asked.counted(cut=window.cut) if window.cut else asked))
-        histogram = await self._totals.histogram(asked)
-        if window.cut and self._feed.next_event != next_event:
-            return await self.count(asked)  # an event may have moved from what was counted into a whole slot
+        counted = query.counted(any_of=window.remainder) if window.remainder else query
+        page = split(await self._read_batched(counted))
+        histogram = await self._totals.histogram(query)
+        if window.remainder and self._feed.next_event != next_event:
+            return await self.count(query)  # an event may have moved from what was counted into a whole slot
         total = page.total + histogram.total(window)
-        if not page.heads and asked.skip < total:  # the page was read before the list became longer
-            return await self.count(asked)
+        if not page.heads and query.skip < total:  # the page was read before the list became longer
+            return await self.count(query)
         return Page(page.heads, total)
 
-    async def count(self, asked: ListQuery) -> Page:
+    async def count(self, query: ListQuery) -> Page:
         """The page, and the total as counted by MongoDB."""
-        return split(await self._read(asked.counted()))
+        return split(await self._read(query.counted()))
 
-    async def _bounded(self, asked: ListQuery) -> ListQuery:
+    async def _bounded(self, query: ListQuery) -> ListQuery:
         """If only the end of events has a lower bound, as in a list of all that have not ended, add the one
         on their start that follows from it: the index would be read from the first event of all."""
-        dates = asked.dates or []
+        dates = query.dates or []
         end = lower_bound(dates, END)
         if end <= lower_bound(dates, START):
-            return asked
+            return query
         await self._feed.catch_up()
-        histogram = await self._totals.histogram(asked)
-        return replace(asked, dates=[*dates, {START: {"$gte": histogram.earliest_start(end)}}])
+        histogram = await self._totals.histogram(query)
+        return replace(query, dates=[*dates, {START: {"$gte": histogram.earliest_start(end)}}])
 
-    async def _deep(self, asked: ListQuery, window: Window) -> Page:
+    async def _deep(self, query: ListQuery, window: Window) -> Page:
         """Find a page of a long list from the beginning of the slot that it is in, or from the nearer end."""
         await self._feed.catch_up()
-        histogram = await self._totals.histogram(asked)
-        total, (field, sign), skip = histogram.total(window), asked.sort[0], asked.skip
+        histogram = await self._totals.histogram(query)
+        total, (field, sign), skip = histogram.total(window), query.sort[0], query.skip
         if skip >= total:
             return Page([], total)
         if field in (START, END):
             slot, before = histogram.locate(window, field, skip, is_descending=sign < 0)
             edge = histogram.slots.begin(slot if sign > 0 else slot + 1)
-            near = asked.within({field: {"$gte" if sign > 0 else "$lt": edge}})
-            return Page(await self._read(near.slice(skip - before, asked.limit)), total)
+            near = query.within({field: {"$gte" if sign > 0 else "$lt": edge}})
+            return Page(await self._read(near.slice(skip - before, query.limit)), total)
         if skip > total // 2:
-            limit = min(asked.limit, total - skip)
-            heads = (await self._read(asked.backwards.slice(total - skip - limit, limit)))[::-1]
-            is_same = (await self._totals.histogram(asked)).total(window) == total
-            return Page(heads, total) if is_same else await self.count(asked)
-        return Page(await self._read(asked), total)
+            limit = min(query.limit, total - skip)
+            heads = (await self._read(query.backwards.slice(total - skip - limit, limit)))[::-1]
+            is_same = (await self._totals.histogram(query)).total(window) == total
+            return Page(heads, total) if is_same else await self.count(query)
+        return Page(await self._read(query), total)
 
-    async def _read(self, asked: ListQuery) -> list[Document]:
-        options = {"hint": asked.hint} if asked.hint else {}
-        rows = await aggregate(self._collection(asked.plural), asked.pipeline, **options)
+    async def _read(self, query: ListQuery) -> list[Document]:
+        options = {"hint": query.hint} if query.hint else {}
+        rows = await aggregate(self._collection(query.plural), query.pipeline, **options)
         await self._feed.catch_up()
         return rows
 
-    async def _read_batched(self, asked: ListQuery) -> list[Document]:
+    async def _read_batched(self, query: ListQuery) -> list[Document]:
         """Read a page that takes little time, together with those of concurrent requests: most of the time
         that a command needs is the driver's."""
-        rows = await self.batcher.load(asked)
+        rows = await self.batcher.load(query)
         await self._feed.catch_up()
         return rows or []
 

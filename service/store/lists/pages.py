@@ -35,23 +35,23 @@ class Lists:
         self.totals = Totals(database, resolver.site, feed)
         self.finder, self._collection = PageFinder(database, feed, self.totals), collections(database)
 
-    async def query(
-        self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
+    async def translate(
+        self, kind: Kind, params: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> ListQuery:
         """Translate query parameters; raises InvalidFields with all invalid ones, and those in `problems`."""
         translate = event_list if kind is EVENT else post_list if kind.is_post else term_list
-        return await translate(self._resolver, kind, query, caller, Problems(problems))
+        return await translate(self._resolver, kind, params, caller, Problems(problems))
 
     async def page(
-        self, kind: Kind, query: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
+        self, kind: Kind, params: Mapping[str, Any], caller: Caller, problems: Problems = NO_PROBLEMS
     ) -> Page:
-        page = await self.read(kind, query, caller, problems, lambda asked: self._page(query, asked))
-        return existing(page, kind, query)
+        page = await self.read(kind, params, caller, problems, lambda query: self._page(params, query))
+        return existing(page, kind, params)
 
     async def read(
         self,
         kind: Kind,
-        query: Mapping[str, Any],
+        params: Mapping[str, Any],
         caller: Caller,
         problems: Problems,
         read: Callable[[ListQuery], Awaitable[Result]],
@@ -61,14 +61,14 @@ class Lists:
         one now, all is done again."""
 
         async def attempt() -> Result:
-            position, asked = self._feed.position, await self.query(kind, query, caller, problems)
+            position, query = self._feed.position, await self.translate(kind, params, caller, problems)
             for _ in range(MAX_ATTEMPTS):
-                result = await read(asked)
-                if not any(self._feed.has_changed(plural, position) for plural in asked.resolved):
+                result = await read(query)
+                if not any(self._feed.has_changed(plural, position) for plural in query.resolved):
                     return result
-                before, position = asked, self._feed.position
-                asked = await self.query(kind, query, caller, problems)
-                if asked.encoded == before.encoded:
+                before, position = query, self._feed.position
+                query = await self.translate(kind, params, caller, problems)
+                if query.encoded == before.encoded:
                     return result
             raise Unavailable
 
@@ -77,7 +77,7 @@ class Lists:
     async def scan(
         self,
         kind: Kind,
-        queries: Iterable[Mapping[str, Any]],
+        many_params: Iterable[Mapping[str, Any]],
         caller: Caller,
         problems: Problems,
         max_records: int,
@@ -85,7 +85,7 @@ class Lists:
         """Find the records of whole lists, without their content, unless they are more than `max_records`."""
 
         async def attempt() -> Scan:
-            lists = [await self.query(kind, query, caller, problems) for query in queries]
+            lists = [await self.translate(kind, params, caller, problems) for params in many_params]
             return await asyncio.to_thread(scan, self._collection(kind.plural), lists, max_records)
 
         return await self._feed.confirm(attempt)
@@ -99,31 +99,31 @@ class Lists:
         """Build the histogram of the default list of events if it is long."""
         await self.page(EVENT, load(EVENT.query_schema, {}, self._site), caller)
 
-    async def _page(self, query: Mapping[str, Any], asked: ListQuery) -> Page:
-        skip, limit = (query["page"] - 1) * query["per_page"], query["per_page"]
-        asked = await self._with_hint(asked)
-        if query.get("orderby") == "include" and (ids := query.get("include")):
-            whole = await self.finder.count(asked.slice(0, len(ids)))
-            whole.heads.sort(key=lambda row: ids.index(row["_id"]), reverse=query.get("order") == "desc")
+    async def _page(self, params: Mapping[str, Any], query: ListQuery) -> Page:
+        skip, limit = (params["page"] - 1) * params["per_page"], params["per_page"]
+        query = await self._with_hint(query)
+        if params.get("orderby") == "include" and (ids := params.get("include")):
+            whole = await self.finder.count(query.slice(0, len(ids)))
+            whole.heads.sort(key=lambda row: ids.index(row["_id"]), reverse=params.get("order") == "desc")
             return Page(whole.heads[skip : skip + limit], whole.total)
-        return await self.finder.find(asked.slice(skip, limit))
+        return await self.finder.find(query.slice(skip, limit))
 
-    async def _with_hint(self, asked: ListQuery) -> ListQuery:
+    async def _with_hint(self, query: ListQuery) -> ListQuery:
         """If a search finds few records, have them found by their words. MongoDB uses the plan that was best
         for an earlier search: after one for a frequent word, it would read the whole list for a rare one."""
-        words = [condition for condition in asked.conditions if "tok" in condition]
-        if not words or asked.links:
-            return asked
-        found = self._collection(asked.plural).count_documents(
+        words = [condition for condition in query.conditions if "tok" in condition]
+        if not words or query.links:
+            return query
+        found = self._collection(query.plural).count_documents(
             {"$and": words}, hint="words", limit=MAX_FOUND_BY_WORDS + 1
         )
-        return replace(asked, hint="words") if await found <= MAX_FOUND_BY_WORDS else asked
+        return replace(query, hint="words") if await found <= MAX_FOUND_BY_WORDS else query
 
 
-def existing(page: Page, kind: Kind, query: Mapping[str, Any]) -> Page:
+def existing(page: Page, kind: Kind, params: Mapping[str, Any]) -> Page:
     """The page if it exists; the first one always does."""
-    if (query["page"] - 1) * query["per_page"] < page.total:
+    if (params["page"] - 1) * params["per_page"] < page.total:
         return page
-    if query["page"] > 1:
+    if params["page"] > 1:
         raise PageNotFound(kind=kind.name)
     return Page([], 0)

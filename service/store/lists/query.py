@@ -11,7 +11,7 @@ from typing import Any
 import bson
 
 from schemas.site import Site
-from service.changes.list_fields import FACTS, SEARCHED
+from service.changes.list_fields import LIST_FIELDS, SEARCHED
 from service.mongo.conditions import can_match, fields_of
 from service.mongo.loaders import HEAD_FIELDS
 
@@ -87,11 +87,11 @@ class ListQuery:
     def slice(self, skip: int, limit: int) -> ListQuery:
         return replace(self, skip=skip, limit=limit)
 
-    def counted(self, max_total: int = 0, cut: Sequence[Condition] = ()) -> ListQuery:
-        """The page and its total, which is counted up to `max_total` unless that is 0. With `cut`, only the
-        records for which one of these conditions holds are counted."""
+    def counted(self, max_total: int = 0, any_of: Sequence[Condition] = ()) -> ListQuery:
+        """The page and its total, which is counted up to `max_total` unless that is 0. With `any_of`, only
+        those records are counted for which one of these conditions holds."""
         # With `$or` outside, MongoDB finds an index for each of the conditions.
-        wanted = {"$or": [self.within(one).filter for one in cut]} if cut else self.filter
+        wanted = {"$or": [self.within(one).filter for one in any_of]} if any_of else self.filter
         few = [{"$limit": max_total}] if max_total else []
         return replace(self, count_stages=({"$match": wanted}, *few, {"$count": "total"}))
 
@@ -109,13 +109,13 @@ def ordered(field: str, direction: str | None) -> Sort:
     return [(field, sign)] if field == "_id" else [(field, sign), ("_id", sign)]
 
 
-def changed_after(query: Mapping[str, Any], site: Site) -> list[Condition]:
+def changed_after(params: Mapping[str, Any], site: Site) -> list[Condition]:
     """The condition of `modified_after`. Unlike the dates of events it is a moment, not a day."""
-    moment = query.get("modified_after")
+    moment = params.get("modified_after")
     return [{"modified_utc": {"$gt": moment.bound(site.zone)}}] if moment else []
 
 
 def can_evaluate(conditions: Iterable[Condition]) -> bool:
     """Whether `matches` can evaluate conditions on every change that the feed reports in full."""
     conditions = list(conditions)
-    return fields_of(conditions) <= FACTS.difference(SEARCHED) and can_match(conditions)
+    return fields_of(conditions) <= LIST_FIELDS.difference(SEARCHED) and can_match(conditions)

@@ -113,7 +113,7 @@ def _rows(
     between. Records of other programs whose ids are not numbers have no place in a feed."""
     records = collection.delegate
     with records.database.client.start_session(snapshot=True) as session:
-        for asked in lists:
-            pipeline = [{"$match": asked.filter}, {"$sort": dict(asked.sort)}, *stages]
+        for query in lists:
+            pipeline = [{"$match": query.filter}, {"$sort": dict(query.sort)}, *stages]
             with records.aggregate(pipeline, session=session, batchSize=READ_AHEAD) as rows:
                 yield from (row for row in rows if isinstance(row.get("_id", 0), int))

@@ -48,7 +48,7 @@ class LiveHistogram(NamedTuple):
     """The histogram of a filter, and from where on changes have to be applied to it."""
 
     histogram: Histogram
-    asked: ListQuery
+    query: ListQuery
     """A list with this filter."""
     at: Timestamp
     """The time of the snapshot that it was built from."""
@@ -63,69 +63,69 @@ class Totals:
         self._database, self._feed = database, feed
         self._slots = Slots(site.zone)
         self._live: LRUCache[bytes, LiveHistogram] = LRUCache(
-            CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300 + len(live.asked.encoded) // 4
+            CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300 + len(live.query.encoded) // 4
         )
         self._used: LRUCache[bytes, bool] = LRUCache(MAX_FILTERS)
         self._building, self._build_slots = SingleFlight[bytes, None](), asyncio.Semaphore(MAX_BUILDING)
         self.hits = self.misses = 0
 
-    def window(self, asked: ListQuery) -> Window:
+    def window(self, query: ListQuery) -> Window:
         """The window of a list whose filter can have a histogram."""
-        return window_of(asked.dates or (), self._slots)
+        return window_of(query.dates or (), self._slots)
 
-    def can_build(self, asked: ListQuery) -> bool:
+    def can_build(self, query: ListQuery) -> bool:
         """Whether the filter of a list can have a histogram."""
-        if asked.dates is None or len(asked.encoded) > MAX_FILTER_BYTES:
+        if query.dates is None or len(query.encoded) > MAX_FILTER_BYTES:
             return False
-        return self.is_known(asked) or can_evaluate(asked.conditions)
+        return self.is_known(query) or can_evaluate(query.conditions)
 
-    def is_known(self, asked: ListQuery) -> bool:
+    def is_known(self, query: ListQuery) -> bool:
         """Whether there is a histogram of this filter, which may be outdated."""
-        return asked.key in self._live
+        return query.key in self._live
 
-    def max_counted(self, asked: ListQuery) -> int:
+    def max_counted(self, query: ListQuery) -> int:
         """Note that the filter of a list is used, and return up to which total the list is counted."""
-        is_first, self._used[asked.key] = asked.key not in self._used, True
+        is_first, self._used[query.key] = query.key not in self._used, True
         return MAX_COUNTED_FIRST if is_first else MAX_COUNTED
 
-    def current(self, asked: ListQuery) -> Histogram | None:
+    def current(self, query: ListQuery) -> Histogram | None:
         """The histogram of a filter, as of the position of the feed; None if it cannot be kept current."""
-        if (live := self._live.pop(asked.key, None)) is None:
+        if (live := self._live.pop(query.key, None)) is None:
             return None
         changes = self._feed.events_since(live.next_change)
         if changes is None or not all(apply(live, change) for change in changes):
             return None
-        self._live[asked.key] = live._replace(next_change=self._feed.next_event)
+        self._live[query.key] = live._replace(next_change=self._feed.next_event)
         return live.histogram
 
-    async def histogram(self, asked: ListQuery) -> Histogram:
+    async def histogram(self, query: ListQuery) -> Histogram:
         """The histogram of a filter at the position of the feed, built if necessary; raises NoHistogram if
         that takes long or fails."""
-        if (found := self.current(asked)) is not None:
+        if (found := self.current(query)) is not None:
             self.hits += 1
             return found
         self.misses += 1
-        building = self._building.run(asked.key, partial(self._build, asked))
+        building = self._building.run(query.key, partial(self._build, query))
         try:
             await asyncio.wait_for(building, MAX_WAIT_SECONDS)
             await self._feed.catch_up()
         except (TimeoutError, PyMongoError):
             raise NoHistogram from None
-        if (found := self.current(asked)) is None:
+        if (found := self.current(query)) is None:
             raise NoHistogram
         return found
 
-    async def _build(self, asked: ListQuery) -> None:
+    async def _build(self, query: ListQuery) -> None:
         """Build and keep a histogram. It is kept even if all callers have gone: the next one can use it."""
         async with self._build_slots:
-            self._live[asked.key] = await self._read(asked)
+            self._live[query.key] = await self._read(query)
 
-    async def _read(self, asked: ListQuery) -> LiveHistogram:
+    async def _read(self, query: ListQuery) -> LiveHistogram:
         first = self._feed.next_event  # before the snapshot is taken, so that no change is missing
         by_key = {"$group": {"_id": self._slots.key_expression(), "n": {"$sum": 1}}}
         # One document with two arrays is decoded several times faster than one for each key.
         arrays = {"$group": {"_id": None, "keys": {"$push": "$_id"}, "counts": {"$push": "$n"}}}
-        found = [{"$match": {"$and": asked.conditions}}, by_key, {"$limit": MAX_PAIRS + 1}]
+        found = [{"$match": {"$and": query.conditions}}, by_key, {"$limit": MAX_PAIRS + 1}]
         with pymongo.timeout(BUILD_SECONDS):
             reply = await self._database.command(
                 "aggregate",
@@ -138,21 +138,21 @@ class Totals:
         if len(row["keys"]) > MAX_PAIRS:
             raise NoHistogram
         histogram = Histogram(self._slots, row["keys"], row["counts"])
-        return LiveHistogram(histogram, asked, reply["cursor"]["atClusterTime"], first)
+        return LiveHistogram(histogram, query, reply["cursor"]["atClusterTime"], first)
 
 
 def apply(live: LiveHistogram, change: Change) -> bool:
     """Apply a change to the histogram of a filter; return False if the change is not known well enough."""
-    asked = live.asked
-    if change.touched is not None and not change.touched & asked.fields:
+    query = live.query
+    if change.touched is not None and not change.touched & query.fields:
         return True
-    if change.new is not None and any(change.links.isdisjoint(wanted) for wanted in asked.links):
+    if change.new is not None and any(change.links.isdisjoint(wanted) for wanted in query.links):
         return True  # most changes: different lists are a fifth faster while events change
     if change.at <= live.at:
         return True
     if change.new is None:
         return False
     for event, step in ((change.was, -1), (change.new, 1)):
-        if event and matches(asked.conditions, event):
+        if event and matches(query.conditions, event):
             live.histogram.add(event, step)
     return True

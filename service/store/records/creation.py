@@ -25,10 +25,10 @@ from service.passwords import Passwords
 from service.store.links.category_tree import refuse_existing_terms
 from service.store.links.fanout import Fanout
 from service.store.links.resolving import Linked, LinkResolver, copies_of
+from service.store.records.building import CONFLICTS, Errors, RecordBuilder
 from service.store.records.conditions import failed_conditions, without_rivals
-from service.store.records.drafting import CONFLICTS, Drafter, Errors
 from service.store.records.idempotency import IdempotencyKeys
-from service.store.records.new_records import AlreadyImported, Drafts, NewRecord, Outcomes
+from service.store.records.new_records import AlreadyImported, Documents, NewRecord, Outcomes
 from service.store.records.slugs import Slug
 
 log = logging.getLogger("kalends.store")
@@ -43,13 +43,13 @@ class Creator:
         self,
         database: Database,
         feed: ChangeFeed,
-        drafter: Drafter,
+        builder: RecordBuilder,
         passwords: Passwords,
         fanout: Fanout,
         change_log: ChangeLog,
         keys: IdempotencyKeys,
     ) -> None:
-        self._database, self._feed, self._drafter, self._passwords = database, feed, drafter, passwords
+        self._database, self._feed, self._builder, self._passwords = database, feed, builder, passwords
         self._fanout, self._log, self._keys = fanout, change_log, keys
         self._import_lock = asyncio.Lock()
         """Batches of an import that describe the same new venue must create it once."""
@@ -95,7 +95,7 @@ class Creator:
         outcomes: Outcomes = {}
         for attempt in range(MAX_CREATE_ATTEMPTS):
             left = [row for row in rows if row not in outcomes]
-            check = partial(failed_conditions, self._keys, self._drafter.slugs, kind, left)
+            check = partial(failed_conditions, self._keys, self._builder.slugs, kind, left)
             outcomes |= await self._feed.confirm(check)
             if not (left := without_rivals(kind, [row for row in left if row not in outcomes])):
                 return outcomes
@@ -105,60 +105,62 @@ class Creator:
 
     async def _attempt(self, kind: Kind, rows: Sequence[NewRecord], *, expect_free: bool) -> Outcomes:
         """Create records, and return what became of them. Those that conflict with other writers are missing:
-        they are to be drafted again."""
-        is_import, records = rows[0].import_key is not None, self._drafter.records
-        with self._drafter.slugs.reservations() as reserved:
+        they are to be built again."""
+        is_import, records = rows[0].import_key is not None, self._builder.records
+        with self._builder.slugs.reservations() as reserved:
             async with self._import_lock if is_import else nullcontext():
-                drafts, refused, new = await self._draft_all(kind, rows, reserved, expect_free=expect_free)
-                await self._drafter.require_same(records)
+                documents, refused, new = await self._build_all(kind, rows, reserved, expect_free=expect_free)
+                await self._builder.require_same(records)
                 if is_import:
                     # Not with the events: an interrupted import is run again, and finds these records.
-                    await self._drafter.insert_linked(new)
+                    await self._builder.insert_linked(new)
                     new = {}
-            failed = await self._drafter.store(kind, list(drafts.values()), new, self._keys.rows(drafts))
-        return refused | await self._outcomes(kind, drafts, failed)
+            failed = await self._builder.store(
+                kind, list(documents.values()), new, self._keys.rows(documents)
+            )
+        return refused | await self._outcomes(kind, documents, failed)
 
-    async def _draft_all(
+    async def _build_all(
         self, kind: Kind, rows: Sequence[NewRecord], reserved: set[Slug], *, expect_free: bool
-    ) -> tuple[Drafts, Outcomes, Linked]:
+    ) -> tuple[Documents, Outcomes, Linked]:
         """The documents of valid rows, the problems of the others, and the linked records to create."""
-        lookups = await self._drafter.look_up(kind, [row.data for row in rows])
-        drafts: Drafts = {}
+        lookups = await self._builder.look_up(kind, [row.data for row in rows])
+        documents: Documents = {}
         refused: Outcomes = {}
         for row in rows:
             try:
-                fields = self._drafter.normalize(kind, row.data, row.caller, lookups, problems=row.problems)
-                drafts[row] = self._drafter.build(kind, row.data, row.caller, fields)
+                fields = self._builder.normalize(kind, row.data, row.caller, lookups, problems=row.problems)
+                documents[row] = self._builder.build(kind, row.data, row.caller, fields)
                 if row.import_key:
-                    drafts[row]["import_key"] = row.import_key
+                    documents[row]["import_key"] = row.import_key
                 if row.id:
-                    drafts[row]["_id"] = row.id
+                    documents[row]["_id"] = row.id
             except Problem as problem:
                 refused[row] = problem
         if not kind.is_post:
-            refused |= await refuse_existing_terms(self._database, self._feed, kind, drafts)
-        kept = [record for row, record in drafts.items() if row.new_slug(kind)]
-        others = [record for row, record in drafts.items() if not row.new_slug(kind)]
-        linked = self._linked(kind, drafts, lookups.resolver)
-        await self._drafter.complete(kind, kept, reserved, keep_slugs=True)
-        await self._drafter.complete(kind, others, reserved, expect_free=expect_free)
-        await self._drafter.complete_linked(lookups.resolver.new, reserved)
-        for row, record in drafts.items():
+            refused |= await refuse_existing_terms(self._database, self._feed, kind, documents)
+        kept = [record for row, record in documents.items() if row.new_slug(kind)]
+        others = [record for row, record in documents.items() if not row.new_slug(kind)]
+        linked = self._linked(kind, documents, lookups.resolver)
+        await self._builder.complete(kind, kept, reserved, keep_slugs=True)
+        await self._builder.complete(kind, others, reserved, expect_free=expect_free)
+        await self._builder.complete_linked(lookups.resolver.new, reserved)
+        for row, record in documents.items():
             record.update(copies_of(linked[row]))
-        return drafts, refused, lookups.resolver.new
+        return documents, refused, lookups.resolver.new
 
-    def _linked(self, kind: Kind, drafts: Drafts, resolver: LinkResolver) -> dict[NewRecord, Linked]:
+    def _linked(self, kind: Kind, documents: Documents, resolver: LinkResolver) -> dict[NewRecord, Linked]:
         """The records that each new one links to."""
-        sent = {row: {name: row.data.get(name) for name in kind.links} for row in drafts}
+        sent = {row: {name: row.data.get(name) for name in kind.links} for row in documents}
         return {row: resolver.resolve(links, row.caller) for row, links in sent.items()}
 
-    async def _outcomes(self, kind: Kind, drafts: Drafts, failed: Errors) -> Outcomes:
+    async def _outcomes(self, kind: Kind, documents: Documents, failed: Errors) -> Outcomes:
         """What became of records that were to be stored."""
-        stored = [record for record in drafts.values() if record["_id"] not in failed]
+        stored = [record for record in documents.values() if record["_id"] not in failed]
         self._log.update_soon()
         current = await self._fanout.update_outdated(stored) if kind.links else {}
         outcomes: Outcomes = {}
-        for row, record in drafts.items():
+        for row, record in documents.items():
             error = failed.get(record["_id"])
             if error is None:
                 # With a key, as every other request with this key is answered.
@@ -167,7 +169,7 @@ class Creator:
                 outcomes[row] = AlreadyImported()
             elif isinstance(error, CONFLICTS):
                 continue
-            elif len(drafts) > 1:  # the others must not fail with it
+            elif len(documents) > 1:  # the others must not fail with it
                 outcomes |= await self.create_many(kind, [row])
             else:
                 log.warning("a new %s cannot be stored: %s", kind.name, error)

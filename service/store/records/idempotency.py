@@ -15,7 +15,7 @@ from schemas.site import Site
 from service.changes.feed import ChangeFeed
 from service.mongo.client import Database, Row
 from service.mongo.loaders import HIDDEN_FIELDS
-from service.store.records.new_records import Drafts
+from service.store.records.new_records import Documents
 
 IDEMPOTENCY_KEYS = "idempotency_keys"
 """The collection."""
@@ -49,7 +49,7 @@ class IdempotencyKeys:
         found = await self._rows.find({"_id": {"$in": list(ids)}}, {"_id": 1}).to_list(None)
         return {row["_id"] for row in found}
 
-    def rows(self, drafts: Drafts) -> list[Row]:
+    def rows(self, documents: Documents) -> list[Row]:
         """The rows to insert with new records."""
         expires_at = self._now() + KEYS_KEPT_FOR
         return [
@@ -59,6 +59,6 @@ class IdempotencyKeys:
                 "record": {name: value for name, value in record.items() if name not in HIDDEN_FIELDS},
                 "expires_at": expires_at,
             }
-            for row, record in drafts.items()
+            for row, record in documents.items()
             if row.conditions.key
         ]

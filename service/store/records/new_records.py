@@ -36,4 +36,4 @@ class NewRecord:
 
 
 Outcomes = dict[NewRecord, Document | Exception]
-Drafts = dict[NewRecord, Document]
+Documents = dict[NewRecord, Document]

@@ -38,7 +38,7 @@ from service.passwords import Passwords
 from service.store.links.category_tree import CategoryTree
 from service.store.links.fanout import Fanout
 from service.store.links.resolving import Linked, copies_of
-from service.store.records.drafting import Drafter
+from service.store.records.building import RecordBuilder
 from service.store.records.reading import Reader
 
 MAX_UPDATE_ATTEMPTS = 100
@@ -54,13 +54,13 @@ class Updater:
         self,
         database: Database,
         reader: Reader,
-        drafter: Drafter,
+        builder: RecordBuilder,
         passwords: Passwords,
         tree: CategoryTree,
         fanout: Fanout,
         log: ChangeLog,
     ) -> None:
-        self._database, self._drafter, self._passwords = database, drafter, passwords
+        self._database, self._builder, self._passwords = database, builder, passwords
         self._tree, self._fanout, self._log = tree, fanout, log
         self.find = reader.find
         self._locks: WeakValueDictionary[tuple[str, Ref], asyncio.Lock] = WeakValueDictionary()
@@ -85,7 +85,7 @@ class Updater:
             await self._refuse(kind, ref, data, caller, problems)
         async with self._locks.setdefault((kind.plural, ref), asyncio.Lock()):
             for _ in range(MAX_UPDATE_ATTEMPTS):
-                stored, records = await self.find(kind, ref), self._drafter.records  # in this order
+                stored, records = await self.find(kind, ref), self._builder.records  # in this order
                 allow(stored)
                 await self.check(stored, caller, preconditions)
                 try:
@@ -115,14 +115,14 @@ class Updater:
             stored = await self.find(kind, ref)
         # Messages must not reveal stored values that are protected or not the caller's to edit.
         own = stored if stored and caller.may_write(stored) and not is_locked(stored) else None
-        lookups = await self._drafter.look_up(kind, [data])
-        self._drafter.normalize(kind, data, caller, lookups, own, problems)
+        lookups = await self._builder.look_up(kind, [data])
+        self._builder.normalize(kind, data, caller, lookups, own, problems)
 
     async def _attempt(
         self, kind: Kind, stored: Document, data: Document, caller: Caller, records: str | None
     ) -> Saved:
-        lookups = await self._drafter.look_up(kind, [data])
-        wanted = self._drafter.normalize(kind, data, caller, lookups, stored)
+        lookups = await self._builder.look_up(kind, [data])
+        wanted = self._builder.normalize(kind, data, caller, lookups, stored)
         links = lookups.resolver.resolve({name: data[name] for name in kind.links if name in data}, caller)
         if kind is EVENT:
             wanted.pop("password", None)
@@ -136,17 +136,17 @@ class Updater:
         own = {name: value for name, value in wanted.items() if name not in links}
         fields = changed_fields(kind, stored, own, caller)
         if any(name in kind.search_fields for name in fields):
-            fields |= await self._drafter.vocabulary.searchable(kind, stored | fields)
+            fields |= await self._builder.vocabulary.searchable(kind, stored | fields)
         if kind.name_field in fields and not kind.is_post:
             fields["key"] = name_key(fields["name"])
-        with self._drafter.slugs.reservations() as reserved:
-            await self._drafter.complete_linked(lookups.resolver.new, reserved)
+        with self._builder.slugs.reservations() as reserved:
+            await self._builder.complete_linked(lookups.resolver.new, reserved)
             fields |= changed_fields(kind, stored, copies_of(links), caller)
             if not fields:
                 return stored, []
-            now = max(self._drafter.site.now(), stored["modified_utc"])  # another process may be ahead
+            now = max(self._builder.site.now(), stored["modified_utc"])  # another process may be ahead
             fields |= {"modified_utc": now, "has_own_time": now > stored["modified_utc"]}
-            await self._drafter.require_same(records)
+            await self._builder.require_same(records)
             return await self._save(kind, stored, fields, lookups.resolver.new)
 
     async def _new_slug(self, kind: Kind, stored: Document, wanted: Document, data: Document) -> str:
@@ -159,7 +159,7 @@ class Updater:
             desired = base + TRASHED_SUFFIX if stored.get("status") != "trash" else stored["slug"]
         if desired == stored["slug"] or not kind.is_post:
             return desired
-        return await self._drafter.slugs.free(kind.plural, desired, stored["_id"])
+        return await self._builder.slugs.free(kind.plural, desired, stored["_id"])
 
     async def _save(self, kind: Kind, stored: Document, fields: Document, new: Linked) -> Saved:
         fields |= last_change_of(kind, stored, stored | fields)
@@ -178,7 +178,7 @@ class Updater:
         records are stored in the same transaction: a refused update leaves neither."""
 
         async def write(session: Session) -> list[Document]:
-            await self._drafter.insert_linked(new, session)
+            await self._builder.insert_linked(new, session)
             await update_one(self._database[kind.plural], update, session)
             fields = update.change["$set"]
             return await self._fanout.enqueue_if_embedded(kind, update.query["_id"], fields, session)

@@ -46,7 +46,7 @@ class Lookups(NamedTuple):
     parents: Mapping[int, Document]
 
 
-class Drafter:
+class RecordBuilder:
     """Builds new documents, completes them with slugs, ids and search fields, and stores them."""
 
     def __init__(
