@@ -21,11 +21,12 @@ from service.mongo.conditions import matches
 from service.store.lists.histograms import Histogram, Slots, Window, window_of
 from service.store.lists.query import ListQuery, can_evaluate
 
-MAX_COUNTED, MAX_COUNTED_FIRST = 20, 100_000
-"""Lists of at most 20 events are counted at every request, those of at most 100,000 when their filter is used
-for the first time. Longer ones get a histogram, which costs as much as counting a few times."""
+MAX_COUNTED, MAX_COUNTED_FIRST, FIRST_USES = 20, 100_000, 4
+"""Lists of at most 20 events are counted at every request, those of at most 100,000 the first four times that
+their filter is used. Longer ones get a histogram, which costs as much as counting a few times: with one at
+the second use, different places are a fifth slower, and lists while events change a tenth."""
 MAX_FILTERS = 10_000
-"""Number of filters that are known to have been used before."""
+"""Number of filters whose uses are counted."""
 BUILD_SECONDS = 60
 """Timeout for building a histogram: that of a long list reads a large part of an index."""
 MAX_BUILDING = 3
@@ -65,7 +66,7 @@ class Totals:
         self._live: LRUCache[bytes, LiveHistogram] = LRUCache(
             CACHED_PAIRS, getsizeof=lambda live: len(live.histogram) + 300 + len(live.query.encoded) // 4
         )
-        self._used: LRUCache[bytes, bool] = LRUCache(MAX_FILTERS)
+        self._uses: LRUCache[bytes, int] = LRUCache(MAX_FILTERS)
         self._building, self._build_slots = SingleFlight[bytes, None](), asyncio.Semaphore(MAX_BUILDING)
         self.hits = self.misses = 0
 
@@ -85,8 +86,8 @@ class Totals:
 
     def max_counted(self, query: ListQuery) -> int:
         """Note that the filter of a list is used, and return up to which total the list is counted."""
-        is_first, self._used[query.key] = query.key not in self._used, True
-        return MAX_COUNTED_FIRST if is_first else MAX_COUNTED
+        self._uses[query.key] = uses = self._uses.get(query.key, 0) + 1
+        return MAX_COUNTED_FIRST if uses <= FIRST_USES else MAX_COUNTED
 
     def current(self, query: ListQuery) -> Histogram | None:
         """The histogram of a filter, as of the position of the feed; None if it cannot be kept current."""
