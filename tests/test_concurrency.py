@@ -511,17 +511,17 @@ async def test_a_filter_is_not_read_in_vain_while_other_records_of_its_kind_chan
         f"/categories/{jazz}",
     ]
     lists, moves, numbers = reader.store.lists, [{"parent": names["category"]}], count()
-    query = lists.query
+    translate = lists.translate
 
     async def changes_afterwards(*arguments: Any) -> Any:
-        found = await query(*arguments)
+        found = await translate(*arguments)
         for changed in paths:
             assert (await writer.patch(changed, {"description": f"{next(numbers)}"}))[0] == 200
         if moves:
             assert (await writer.patch(paths[2], moves.pop()))[0] == 200
         return found
 
-    monkeypatch.setattr(lists, "query", changes_afterwards)
+    monkeypatch.setattr(lists, "translate", changes_afterwards)
     status, page = await reader.get((path + filter).format(**names))
     assert status == 200, page
     ids = {one["id"] for one in page.get("changes", page.get("events"))}

@@ -548,10 +548,7 @@ async def test_an_address_that_is_not_found_is_not_that_of_the_site(
     assert run.said[0].endswith(f"{path} answers 404: there is no file and no site at this address")
 
 
-PARTS = [f"{ROOT}/events", f"{ROOT}/events/12", f"{ROOT}?categories=jazz", "/?tribe_events_cat=jazz"]
-
-
-@pytest.mark.parametrize("path", PARTS)
+@pytest.mark.parametrize("path", [f"{ROOT}/events", f"{ROOT}/events/12", "/?tribe_events_cat=jazz"])
 async def test_an_address_of_a_part_of_a_site_is_not_that_of_the_site(
     path: str, imports: Imports, serve: Serve
 ) -> None:
@@ -562,6 +559,15 @@ async def test_an_address_of_a_part_of_a_site_is_not_that_of_the_site(
     assert run.status == 1
     assert run.said == [f"{site}{path} is only a part of a site; to import all of it: {site}{ROOT}"]
     assert (await imports.run(site + ROOT)).summary == ALL_NEW
+
+
+async def test_the_address_of_the_interface_with_filters_is_not_that_of_the_site(
+    imports: Imports, serve: Serve
+) -> None:
+    root = (await serve(reference())) + ROOT
+    run = await imports.run(f"{root}?categories=jazz")
+    assert run.status == 1
+    assert run.said == [f"{root}?categories=jazz is only a part of a site; to import all of it: {root}"]
 
 
 COMPARED = ("title", "description", "slug", "status", "start_utc", "end_utc", "timezone", "all_day", "cost")

@@ -97,7 +97,8 @@ def is_file(answer: Answer) -> bool:
 def refuse_part(url: URL, root: URL) -> None:
     """Raise SourceError if an address has filters, or is that of a list or record in the interface of a site
     at `root`."""
-    if url.query.keys() - {ROUTE} or f"{API_END}/" in url.query.get(ROUTE, url.path):
+    path = url.query.get(ROUTE, url.path).rstrip("/")
+    if url.query.keys() - {ROUTE} or f"{API_END}/" in path:
         raise SourceError(f"{shown(url)} is only a part of a site; to import all of it: {shown(root)}")
 
 
