@@ -105,8 +105,8 @@ class ChangeFeed:
 
     def events_since(self, number: int) -> list[Change] | None:
         """The changes to events from a number on; None if they are not in memory any more."""
-        oldest = self.next_event - len(self._events)
-        return list(islice(self._events, number - oldest, None)) if number >= oldest else None
+        count = self.next_event - number
+        return list(islice(reversed(self._events), count))[::-1] if count <= len(self._events) else None
 
     def drop_logged(self, until: Timestamp) -> None:
         while self.unlogged and self.unlogged[0].at <= until:
