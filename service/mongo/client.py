@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
@@ -26,6 +27,7 @@ from pymongo.monitoring import CommandListener
 
 from config import SettingError
 
+log = logging.getLogger("kalends.mongodb")
 APP_NAME = "kalends"
 """What MongoDB calls this client."""
 URI_FORM = (
@@ -124,14 +126,31 @@ async def _in_transaction(
     deadline, pause = monotonic() + MAX_TRANSACTION_SECONDS, 0.001
     async with await database.client.start_session() as session:
         while True:
+            is_done = False
             try:
                 async with session.start_transaction():
-                    return await work(session)
+                    result, is_done = await work(session), True
+            except ConfigurationError:
+                replace_connections(database.client.delegate)
+                if is_done:
+                    await session.commit_transaction()  # once more: it has the same effect
+                elif monotonic() > deadline:
+                    raise
             except PyMongoError as error:
                 if not error.has_error_label("TransientTransactionError") or monotonic() > deadline:
                     raise
+                is_done = False
+            if is_done:
+                return result
             await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - not for secrets
             pause = min(2 * pause, MAX_TRANSACTION_PAUSE_SECONDS)
+
+
+def replace_connections(client: pymongo.MongoClient[Row]) -> None:
+    """Open new connections: the driver refuses sessions for ever on one to a member that steps down."""
+    log.warning("a connection to MongoDB refuses sessions; opening new ones")
+    for server in list(client._topology._servers.values()):
+        server.pool.reset_without_pause()
 
 
 def connect(uri: str, listeners: Sequence[CommandListener] = ()) -> Client:

@@ -12,9 +12,11 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
+from pymongo.errors import ConfigurationError
+
 from schemas.kind import Document
 from schemas.values.dates import EPOCH
-from service.mongo.client import Collection
+from service.mongo.client import Collection, replace_connections
 from service.store.lists.query import ListQuery
 
 FIELDS = {"version": 1, "modified_utc": 1, "timezone": 1, "start_utc": 1, "end_utc": 1}
@@ -112,8 +114,12 @@ def _rows(
     """The rows of lists, all read at the same moment: no record is in two lists because it was changed in
     between. Records of other programs whose ids are not numbers have no place in a feed."""
     records = collection.delegate
-    with records.database.client.start_session(snapshot=True) as session:
-        for query in lists:
-            pipeline = [{"$match": query.filter}, {"$sort": dict(query.sort)}, *stages]
-            with records.aggregate(pipeline, session=session, batchSize=READ_AHEAD) as rows:
-                yield from (row for row in rows if isinstance(row.get("_id", 0), int))
+    try:
+        with records.database.client.start_session(snapshot=True) as session:
+            for query in lists:
+                pipeline = [{"$match": query.filter}, {"$sort": dict(query.sort)}, *stages]
+                with records.aggregate(pipeline, session=session, batchSize=READ_AHEAD) as rows:
+                    yield from (row for row in rows if isinstance(row.get("_id", 0), int))
+    except ConfigurationError:  # the next scan will not meet it
+        replace_connections(records.database.client)
+        raise
