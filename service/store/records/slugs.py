@@ -40,15 +40,15 @@ def choose(
     needed: Mapping[str, int],
     numbers: Mapping[str, Iterable[int]],
     taken: set[str],
-) -> dict[str, int]:
-    """Choose free ones of some numbers of each slug, which are taken then; return how many are still missing.
+) -> list[str]:
+    """Choose free ones of some numbers of each slug, which are taken then; return the slugs that need more.
     Two numbers of a long slug may have the same form."""
     for slug, many in numbers.items():
         for number in many:
             if len(chosen[slug]) < needed[slug] and (form := numbered(slug, number)) not in taken:
                 chosen[slug].append(number)
                 taken.add(form)
-    return {slug: count - len(chosen[slug]) for slug, count in needed.items() if count > len(chosen[slug])}
+    return [slug for slug, count in needed.items() if count > len(chosen[slug])]
 
 
 class Slugs:
@@ -100,22 +100,20 @@ class Slugs:
 
     async def _reserve(self, plural: str, desired: Sequence[str], own: int | None) -> list[str]:
         needed, window = Counter(desired), FIRST_WINDOW
-        last = {slug: self._highest.get((plural, slug), 1) for slug in needed}
+        highest = {slug: self._highest.get((plural, slug), 1) for slug in needed}
         numbers: dict[str, Sequence[int]]
-        numbers = {
-            slug: sorted({1, *range(last[slug], last[slug] + many + 1)}) for slug, many in needed.items()
-        }
+        numbers = {slug: sorted({1, *range(last, last + needed[slug] + 1)}) for slug, last in highest.items()}
         taken = await self._taken(plural, forms(numbers), own)
-        for slug, number in last.items():
-            # If the record with the highest number has gone, those before it may have gone, too.
-            if number > 1 and numbered(slug, number) not in taken:
-                last[slug], numbers[slug] = 1, [1]
+        # If the record with the highest number has gone, those before it may have gone, too.
+        gone = {slug for slug, last in highest.items() if last > 1 and numbered(slug, last) not in taken}
+        numbers |= {slug: [1] for slug in gone}
         chosen: dict[str, list[int]] = {slug: [] for slug in needed}
         while short := choose(chosen, needed, numbers, taken):
             window = min(window, max(1, MAX_LOOKED_UP // len(short)))
-            numbers = {slug: range(last[slug] + 1, last[slug] + 1 + window) for slug in short}
-            last, window = {slug: number + window for slug, number in last.items()}, window * 2
+            looked_up = {slug: numbers[slug][-1] for slug in short}
+            numbers = {slug: range(last + 1, last + 1 + window) for slug, last in looked_up.items()}
             taken |= await self._taken(plural, forms(numbers), own)
+            window *= 2
         for slug, free in chosen.items():
             self._highest[plural, slug] = free[-1]
             self.reserve_exact(plural, [numbered(slug, number) for number in free])
