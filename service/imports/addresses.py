@@ -33,7 +33,7 @@ async def open_address(
     """The source at an address, or None and the file if that is NDJSON in the form that `POST` accepts."""
     url = address_of(options)
     nothing: BufferedReader[Any] = BufferedReader(BytesIO())
-    if url.query.get(ROUTE, url.path).rstrip("/").endswith(API_END):
+    if route_of(url).endswith(API_END):
         answer = await first_answer(fetcher, url, options, MAX_PAGE_BYTES)
         index = json_object(answer)
         if answer.status != 200 or "namespace" not in index:
@@ -97,9 +97,13 @@ def is_file(answer: Answer) -> bool:
 def refuse_part(url: URL, root: URL) -> None:
     """Raise SourceError if an address has filters, or is that of a list or record in the interface of a site
     at `root`."""
-    path = url.query.get(ROUTE, url.path).rstrip("/")
-    if url.query.keys() - {ROUTE} or f"{API_END}/" in path:
+    if url.query.keys() - {ROUTE} or f"{API_END}/" in route_of(url):
         raise SourceError(f"{shown(url)} is only a part of a site; to import all of it: {shown(root)}")
+
+
+def route_of(url: URL) -> str:
+    """The path that an address names, also that of a site without readable links."""
+    return url.query.get(ROUTE, url.path).rstrip("/")
 
 
 def whole_of(url: URL) -> URL:
