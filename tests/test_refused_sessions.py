@@ -31,7 +31,8 @@ def refused(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
     def refuse(session: Any, command: Any, is_retryable: bool, preference: Any, connection: Any) -> Any:
         if next(iter(command)) in names and session.in_transaction:
-            connection.supports_sessions = bool(names.clear())
+            names.clear()
+            connection.supports_sessions = False
         return apply_to(session, command, is_retryable, preference, connection)
 
     monkeypatch.setattr(ClientSession, "_apply_to", refuse)

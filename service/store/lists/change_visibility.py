@@ -74,7 +74,7 @@ class ChangeVisibility:
 
     @cached_property
     def _can_evaluate_past(self) -> bool:
-        """Whether the facts of a record alone decide if it matched at any time: linked records may have
+        """Whether the fields of a record alone decide if it matched at any time: linked records may have
         changed since, and with them what the filter means."""
         is_independent = not self.filter.resolved and not fields_of(self.filter.conditions) & LINKS.keys()
         return is_independent and can_evaluate(self.filter.all_conditions)

@@ -142,12 +142,12 @@ class RecordBuilder:
 
     @property
     def records(self) -> str | None:
-        """Identifies the set of all records that drafts are made for."""
+        """Identifies the set of all records that documents are built for."""
         return self._feed.restores.records
 
     async def require_same(self, records: str | None) -> None:
-        """Raise UnderRestore if a restore has replaced all records while a draft was made: it has ids of the
-        old words and records."""
+        """Raise UnderRestore if a restore has replaced all records while a document was built: it has ids of
+        the old words and records."""
         if not self._feed.restores.is_ruled_out:
             await self._feed.catch_up()
         self._feed.restores.require(records)
